@@ -1,6 +1,23 @@
 // Package choice decides which rows of a training batch get which augmentations: p, one_of and some_of of the pipeline
 // (docs/plugin-protocol.md, Choices). A choice depends on the row alone: on the run's seed, the epoch, the id of the
-// clip, the name of the entry, and for a schedule on the optimizer step of the batch.
+// clip, the name of the entry (of the group, for one_of and some_of), and for a schedule on the optimizer step of the
+// batch.
+//
+// The key of an entry is the first 16 bytes of the SHA-256 of the fields "choice", run seed, epoch, id of the clip and
+// name of the entry, encoded as for row keys (docs/plugin-protocol.md, Row keys). It seeds a generator as Batch.Rand of
+// the SDK does. The draws are a fixed number of Float64, in this order:
+//
+//   - A stage with p, also as a member of a group, draws u. The row gets the stage if u < p. A member of a group with a
+//     p of its own makes this draw under its own name.
+//   - one_of draws u and v. The row gets a member if u < p, where p is 1 without the key: the first at which the sum of
+//     the weights so far is larger than v times the sum of all weights, in the order of the list.
+//   - some_of of m members, with a count of l to h, draws u, v, and w_1 to w_m. The row gets members if u < p:
+//     n = l + floor(v (h - l + 1)) of them, those with the smallest w. They run in the order of the list.
+//
+// An example: for seed 1, epoch 0, id LJ001-0001 and entry noise, the key is acb9ea48a6f4c28321d277599833364b, and the
+// first five values are 0.41574114419367647, 0.18967844245741894, 0.18357651650469131, 0.48006648448553901 and
+// 0.89927578586614354. So the row gets a stage noise with a p of 0.42 or more, the first of three members of a one_of
+// of this name with the weights 1, 2 and 1, and one member, the first, of a some_of of three with a count of 1 to 3.
 package choice
 
 import (
