@@ -13,6 +13,7 @@ package fft
 import (
 	"math"
 	"math/bits"
+	"unsafe"
 
 	"gonum.org/v1/gonum/dsp/fourier"
 )
@@ -77,6 +78,20 @@ func (g *gonumTransform) Inverse(dst []float64, x []complex128) {
 	}
 }
 
+// Pass is a radix-4 pass of the transform of len(from) complex numbers. Run p of stride butterflies reads a, b, c and d
+// from from[p*stride+q] on, each len(from)/4 numbers after the one before, for q = 0..stride-1. It writes four numbers
+// to to[4*p*stride+q] and on, each stride numbers after the one before: a+b+c+d, w[0]((a-c)-i(b-d)), w[1]((a+c)-(b+d))
+// and w[2]((a-c)+i(b-d)), with w = twiddles[p]. i(b-d) and the sums are computed as written, and the products by four
+// real products and two sums, so that every implementation has the same bits.
+type Pass func(to, from []complex128, twiddles [][3]complex128, stride int)
+
+// NewWith returns a plan for a power of two of 8 or more, which computes its passes by a function of the caller.
+func NewWith(n int, pass Pass) Plan {
+	r := newRadix4(n)
+	r.pass = pass
+	return r
+}
+
 // radix4 transforms n real samples (n a power of two) as m = n/2 complex samples: even samples are the real parts, odd
 // samples the imaginary parts, and a last pass separates the two spectra. The complex transform is Stockham's: each
 // pass reads one buffer sequentially and writes the other sequentially, so no bit reversal is needed. (C. Van Loan,
@@ -85,6 +100,7 @@ type radix4 struct {
 	m      int
 	passes [][][3]complex128 // powers 1 to 3 of the twiddle factors, for each radix-4 pass
 	split  []complex128      // exp(-2πik/n), k = 0..m/2
+	pass   Pass              // nil for that of this package
 }
 
 func newRadix4(n int) *radix4 {
@@ -139,12 +155,17 @@ func (t *radix4Transform) Inverse(dst []float64, x []complex128) {
 
 // packed returns the spectrum of the packed samples.
 func (t *radix4Transform) packed(x []float64) []complex128 {
-	from, to := t.a, t.b
-	t.first(to, x)
+	from, to, pass := t.a, t.b, t.plan.pass
+	if pass == nil {
+		pass = middle
+		t.first(to, x)
+	} else {
+		pass(to, unsafe.Slice((*complex128)(unsafe.Pointer(&x[0])), t.plan.m), t.plan.passes[0], 1)
+	}
 	from, to = to, from
 	stride := 4
-	for _, pass := range t.plan.passes[1:] {
-		middle(to, from, pass, stride)
+	for _, twiddles := range t.plan.passes[1:] {
+		pass(to, from, twiddles, stride)
 		from, to = to, from
 		stride *= 4
 	}
@@ -194,8 +215,8 @@ func middle(to, from []complex128, pass [][3]complex128, stride int) {
 // last is the final radix-2 pass, if the size is not a power of four.
 func last(to, from []complex128) {
 	half := len(from) / 2
-	a, b := from[:half], from[half:2*half]
-	o0, o1 := to[:half], to[half:2*half]
+	a, b := from[:half], from[half:][:half]
+	o0, o1 := to[:half], to[half:][:half]
 	for q := range a {
 		o0[q], o1[q] = a[q]+b[q], a[q]-b[q]
 	}

@@ -7,6 +7,7 @@
 package clipping
 
 import (
+	"github.com/xtts-host/xtts-host/plugins/augment/internal/vector"
 	"github.com/xtts-host/xtts-host/plugins/augment/internal/waveform"
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
@@ -46,7 +47,7 @@ const faintest = 1e-30
 func (e *effect) Apply(r *waveform.Row) error {
 	kind := &e.config.Kinds[r.Below(len(e.config.Kinds))]
 	depth := r.Uniform(e.config.DepthDBMin, e.config.DepthDBMax)
-	peak := waveform.Peak(r.Samples)
+	peak := vector.Peak(r.Samples)
 	if peak < faintest {
 		return nil
 	}
@@ -58,7 +59,7 @@ func (e *effect) Apply(r *waveform.Row) error {
 		if e.config.MakeUp {
 			makeUp = peak / threshold
 		}
-		hard(r.Samples, threshold, makeUp)
+		vector.Clip(r.Samples, threshold, makeUp)
 		return nil
 	}
 	level := threshold // of what is beyond the threshold by far
@@ -67,18 +68,6 @@ func (e *effect) Apply(r *waveform.Row) error {
 	}
 	soft(r.Samples, threshold, level)
 	return nil
-}
-
-// hard clips samples at a threshold and multiplies them by a factor.
-func hard(samples []float32, threshold, factor float32) {
-	for i, x := range samples {
-		if x > threshold { // the built-in min and max take longer, for the sake of NaN
-			x = threshold
-		} else if x < -threshold {
-			x = -threshold
-		}
-		samples[i] = factor * x
-	}
 }
 
 // soft sets each sample x to level*tanh(x/threshold).

@@ -13,6 +13,7 @@ package loudness
 import (
 	"math"
 
+	"github.com/xtts-host/xtts-host/plugins/augment/internal/vector"
 	"github.com/xtts-host/xtts-host/plugins/augment/internal/waveform"
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
@@ -52,7 +53,7 @@ func (e *effect) Apply(r *waveform.Row) error {
 	}
 	r.Report("lufs", measured)
 	gain := target - measured
-	if peak := 20 * math.Log10(float64(waveform.Peak(r.Samples))); peak+gain > e.config.MaxPeakDB {
+	if peak := 20 * math.Log10(float64(vector.Peak(r.Samples))); peak+gain > e.config.MaxPeakDB {
 		gain = e.config.MaxPeakDB - peak
 	}
 	r.Report("gain_db", gain)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/xtts-host/xtts-host/plugins/augment/internal/effecttest"
+	"github.com/xtts-host/xtts-host/plugins/augment/internal/vector"
 	"github.com/xtts-host/xtts-host/plugins/augment/internal/waveform"
 	"github.com/xtts-host/xtts-host/shared/fft"
 )
@@ -24,7 +25,7 @@ func TestLimit(t *testing.T) {
 	draws, out := effecttest.Draws(t, New(), effecttest.Options{Config: loudest}, n, 5)
 	for key, d := range draws {
 		db, limited := d["limit_db"].(float64)
-		if peak := waveform.Peak(out[key]); !limited || peak > waveform.MaxAbs || peak < waveform.MaxAbs*(1-1e-6) {
+		if peak := vector.Peak(out[key]); !limited || peak > waveform.MaxAbs || peak < waveform.MaxAbs*(1-1e-6) {
 			t.Fatalf("%v: a peak of %v", d, peak)
 		}
 		want := make([]float64, n)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/xtts-host/xtts-host/plugins/augment/internal/augmenttest"
+	"github.com/xtts-host/xtts-host/plugins/augment/internal/vector"
 	rows "github.com/xtts-host/xtts-host/plugins/augment/internal/waveform"
 	"github.com/xtts-host/xtts-host/shared/manifest"
 	"github.com/xtts-host/xtts-host/shared/stage"
@@ -87,7 +88,7 @@ func TestLimit(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.Draws[0]), &draws); err != nil {
 		t.Fatal(err)
 	}
-	peak, before := float64(rows.Peak(out[0][:2500])), float64(rows.Peak(want))
+	peak, before := float64(vector.Peak(out[0][:2500])), float64(vector.Peak(want))
 	if peak > rows.MaxAbs || peak < rows.MaxAbs*(1-1e-6) ||
 		math.Abs(draws.DB-20*math.Log10(rows.MaxAbs/before)) > 1e-5 {
 		t.Errorf("a peak of %g, %g without a limit, reported %s", peak, before, r.Draws[0])

@@ -13,6 +13,7 @@ import (
 const (
 	outputs   = 7 // float64
 	frames    = 6
+	windows   = 5
 	responses = 3 // complex
 	inputs    = 2
 	sums      = 1
@@ -44,18 +45,20 @@ func convolve(r *waveform.Row, y, h []float64, delay int) {
 	size, bins := 2*block, block+1
 	parts := (len(h) + block - 1) / block
 	t := r.Transform(size)
-	frame, sum := r.Float64(frames, size), r.Complex(sums, bins)
+	frame, window, sum := r.Float64(frames, size), r.Float64(windows, size), r.Complex(sums, bins)
 	response, input := r.Complex(responses, parts*bins), r.Complex(inputs, parts*bins)
 	for p := range parts {
 		n := copy(frame[:block], h[p*block:])
 		clear(frame[n:])
 		t.Spectrum(response[p*bins:][:bins], frame)
 	}
-	clear(input) // what lies before the row
+	clear(window) // what lies before the row
+	clear(input)
 	last := (len(y) - 1 + delay) / block
 	for b := range last + 1 {
-		fill(frame, r.Samples, (b-1)*block)
-		t.Spectrum(input[b%parts*bins:][:bins], frame)
+		copy(window, window[block:])
+		fill(window[block:], r.Samples, b*block)
+		t.Spectrum(input[b%parts*bins:][:bins], window)
 		from := b*block - delay // where the block lies in y
 		if from+block <= 0 {
 			continue

@@ -4,13 +4,14 @@ import (
 	"math/bits"
 	"sync"
 
+	"github.com/xtts-host/xtts-host/plugins/augment/internal/vector"
 	"github.com/xtts-host/xtts-host/shared/fft"
 )
 
 // plans has the transforms of 2^i numbers, for all stages of the process.
 var plans = func() (all [31]func() fft.Plan) {
 	for i := range all {
-		all[i] = sync.OnceValue(func() fft.Plan { return fft.New(1 << i) })
+		all[i] = sync.OnceValue(func() fft.Plan { return fft.NewWith(1<<i, vector.Radix4) })
 	}
 	return all
 }()

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/xtts-host/xtts-host/plugins/augment/internal/vector"
 	"github.com/xtts-host/xtts-host/shared/fft"
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
@@ -147,15 +148,7 @@ func Scale(samples []float32, factor float64) {
 	if factor == 1 {
 		return
 	}
-	f := float32(factor)
-	for ; len(samples) >= 8; samples = samples[8:] { // eight with one test of the loop
-		s := samples[:8:8]
-		s[0], s[1], s[2], s[3] = f*s[0], f*s[1], f*s[2], f*s[3]
-		s[4], s[5], s[6], s[7] = f*s[4], f*s[5], f*s[6], f*s[7]
-	}
-	for i := range samples {
-		samples[i] *= f
-	}
+	vector.Scale(samples, float32(factor))
 }
 
 // Mix adds noise to the samples of a row, at a ratio of their powers over the whole row in dB. noise has as many
@@ -174,13 +167,3 @@ func (r *Row) Mix(noise []float64, power, snrDB float64) {
 // DBToPower and DBToAmplitude convert a level in dB into a factor of powers, or of amplitudes.
 func DBToPower(db float64) float64     { return math.Pow(10, db/10) }
 func DBToAmplitude(db float64) float64 { return math.Pow(10, db/20) }
-
-// Peak returns the largest magnitude of samples, which are finite. Magnitudes of floats are in the order of their bits,
-// and integers compare in less time.
-func Peak(samples []float32) float32 {
-	peak := uint32(0)
-	for _, x := range samples {
-		peak = max(peak, math.Float32bits(x)&^(1<<31))
-	}
-	return math.Float32frombits(peak)
-}

@@ -3,9 +3,9 @@ package waveform
 import (
 	"context"
 	"fmt"
-	"math"
 	"sync"
 
+	"github.com/xtts-host/xtts-host/plugins/augment/internal/vector"
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
 
@@ -70,7 +70,7 @@ func (s *Stage) row(b *stage.Batch, row int) error {
 	r.space = b.Float32(Port)[row*width:][:width]
 	r.Samples, r.rand, r.batch, r.number = r.space[:n], b.Rand(row), b, row
 	r.power = -1
-	if !finite(r.Samples) {
+	if peak := vector.Peak(r.Samples); peak-peak != 0 {
 		b.Reject(row, "a sample is not finite")
 		return nil
 	}
@@ -89,15 +89,4 @@ func (s *Stage) row(b *stage.Batch, row int) error {
 	}
 	b.Int32(Lengths)[row] = int32(len(r.Samples))
 	return nil
-}
-
-// finite reports whether no sample is NaN or infinite: these have all bits of the exponent, so that one more carries
-// into the bit of the sign.
-func finite(samples []float32) bool {
-	const exponent, one = 0x7f800000, 0x00800000
-	carries := uint32(0)
-	for _, x := range samples {
-		carries |= math.Float32bits(x)&exponent + one
-	}
-	return carries>>31 == 0
 }

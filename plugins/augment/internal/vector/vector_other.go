@@ -1,0 +1,12 @@
+//go:build !amd64
+
+package vector
+
+func scale(samples []float32, factor float32) { scaleEach(samples, factor) }
+
+func clip(samples []float32, limit, factor float32) { clipEach(samples, limit, factor) }
+
+func peak(samples []float32) uint32 { return peakEach(samples) }
+
+// Radix4 is a pass of Fourier transforms. It is nil where package fft has to use its own.
+var Radix4 func(to, from []complex128, twiddles [][3]complex128, stride int)
