@@ -160,7 +160,7 @@ func (t *radix4Transform) packed(x []float64) []complex128 {
 		pass = middle
 		t.first(to, x)
 	} else {
-		pass(to, unsafe.Slice((*complex128)(unsafe.Pointer(&x[0])), t.plan.m), t.plan.passes[0], 1)
+		pass(to, unsafe.Slice((*complex128)(unsafe.Pointer(&x[:2*t.plan.m][0])), t.plan.m), t.plan.passes[0], 1)
 	}
 	from, to = to, from
 	stride := 4

@@ -117,38 +117,67 @@ func (r *Resampler) Span(first, n int) (from, to int) {
 	return first*r.down/r.up - r.half + 1, (first+n-1)*r.down/r.up + r.half + 1
 }
 
+// Inner computes output samples of which all taps lie in x: each is the sum of products of x from at on with
+// phases[phase], in the order of gonum's Sdot. From one to the next, phase grows by down; as often as it is len(phases)
+// or more, it falls by as much and at grows by one. at begins at 0.
+type Inner func(dst, x []float32, phases [][]float32, phase, down int)
+
 // Resample writes the output samples first, first+1, ... of a clip to dst. Output sample i lies at the input time
 // i*from/to. x holds the clip's samples from start on, as far as Span needs them. The clip counts as zero outside its
 // ends. Any part of a clip has the same bits as in the whole.
 func (r *Resampler) Resample(dst, x []float32, start, first int) {
+	r.ResampleWith(nil, dst, x, start, first)
+}
+
+// ResampleWith is Resample with a function of the caller for all samples but those at the ends of x, or nil for that of
+// the package. Filters that are interpolated do without it.
+func (r *Resampler) ResampleWith(inner Inner, dst, x []float32, start, first int) {
+	if inner == nil {
+		inner = inside
+	}
 	t := first * r.down
 	at, phase := t/r.up-r.half+1-start, t%r.up
 	step, rest := r.down/r.up, r.down%r.up // divisions take longer than additions
-	for i := range dst {
-		if i > 0 {
-			at, phase = at+step, phase+rest
-			if phase >= r.up {
-				at, phase = at+1, phase-r.up
-			}
-		}
-		if r.steps == r.up && at >= 0 && at+2*r.half <= len(x) {
-			dst[i] = dot(r.phases[phase], x[at:])
+	for len(dst) > 0 {
+		if last := len(x) - 2*r.half; r.steps == r.up && at >= 0 && at <= last {
+			n := min(len(dst), ((last-at+1)*r.up-phase-1)/r.down+1)
+			inner(dst[:n], x[at:], r.phases, phase, r.down)
+			t := phase + n*r.down
+			dst, at, phase = dst[n:], at+t/r.up, t%r.up
 			continue
 		}
-		lo, hi := max(0, -at), min(2*r.half, len(x)-at)
-		if lo >= hi {
-			dst[i] = 0
-			continue
+		dst[0] = r.end(x, at, phase)
+		dst, at, phase = dst[1:], at+step, phase+rest
+		if phase >= r.up {
+			at, phase = at+1, phase-r.up
 		}
-		part := x[at+lo : at+hi]
-		if r.steps == r.up {
-			dst[i] = dot(r.phases[phase][lo:hi], part)
-			continue
-		}
-		p, between := phase*r.steps/r.up, float32(phase*r.steps%r.up)/float32(r.up)
-		a, b := dot(r.phases[p][lo:hi], part), dot(r.phases[p+1][lo:hi], part)
-		dst[i] = a + between*(b-a)
 	}
+}
+
+func inside(dst, x []float32, phases [][]float32, phase, down int) {
+	up, at := len(phases), 0
+	step, rest := down/up, down%up
+	for i := range dst {
+		dst[i] = dot(phases[phase], x[at:])
+		if at, phase = at+step, phase+rest; phase >= up {
+			at, phase = at+1, phase-up
+		}
+	}
+}
+
+// end returns an output sample that may have taps outside of x, or an interpolated filter.
+func (r *Resampler) end(x []float32, at, phase int) float32 {
+	lo, hi := max(0, -at), min(2*r.half, len(x)-at)
+	if lo >= hi {
+		return 0
+	}
+	part := x[at+lo : at+hi]
+	if r.steps == r.up {
+		return dot(r.phases[phase][lo:hi], part)
+	}
+	p, between := phase*r.steps/r.up, float32(phase*r.steps%r.up)/float32(r.up)
+	a, b := dot(r.phases[p][lo:hi], part), dot(r.phases[p+1][lo:hi], part)
+	return a + between*(b-a)
 }
 
 // dot returns the sum of products, computed in the lanes of the vector unit. How gonum splits the sum into lanes

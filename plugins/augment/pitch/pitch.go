@@ -10,6 +10,7 @@ import (
 	"math"
 
 	"github.com/xtts-host/xtts-host/plugins/augment/internal/speeds"
+	"github.com/xtts-host/xtts-host/plugins/augment/internal/vector"
 	"github.com/xtts-host/xtts-host/plugins/augment/internal/waveform"
 	"github.com/xtts-host/xtts-host/plugins/augment/internal/wsola"
 	"github.com/xtts-host/xtts-host/shared/stage"
@@ -53,6 +54,6 @@ func (e *effect) Apply(r *waveform.Row) error {
 	}
 	longer := r.Float32(0, (len(r.Samples)*speed+99)/100)
 	e.sizes.Stretch(r, longer, r.Samples, 100/float64(speed))
-	speeds.Filter(speed).Resample(r.Samples, longer, 0, 0)
+	speeds.Filter(speed).ResampleWith(vector.Resample, r.Samples, longer, 0, 0)
 	return nil
 }

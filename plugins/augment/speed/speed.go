@@ -14,6 +14,7 @@ import (
 	"math"
 
 	"github.com/xtts-host/xtts-host/plugins/augment/internal/speeds"
+	"github.com/xtts-host/xtts-host/plugins/augment/internal/vector"
 	"github.com/xtts-host/xtts-host/plugins/augment/internal/waveform"
 	"github.com/xtts-host/xtts-host/shared/stage"
 )
@@ -60,6 +61,6 @@ func (e *effect) Apply(r *waveform.Row) error {
 	samples := r.Float32(0, len(r.Samples))
 	copy(samples, r.Samples)
 	filter := speeds.Filter(percent)
-	filter.Resample(r.Resize(filter.Len(len(samples))), samples, 0, 0)
+	filter.ResampleWith(vector.Resample, r.Resize(filter.Len(len(samples))), samples, 0, 0)
 	return nil
 }

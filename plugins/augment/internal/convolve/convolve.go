@@ -6,6 +6,7 @@ package convolve
 import (
 	"math"
 
+	"github.com/xtts-host/xtts-host/plugins/augment/internal/vector"
 	"github.com/xtts-host/xtts-host/plugins/augment/internal/waveform"
 )
 
@@ -65,7 +66,7 @@ func convolve(r *waveform.Row, y, h []float64, delay int) {
 		}
 		clear(sum)
 		for p := range min(parts, b+1) {
-			accumulate(sum, input[(b-p)%parts*bins:][:bins], response[p*bins:][:bins])
+			vector.MultiplyAdd(sum, input[(b-p)%parts*bins:][:bins], response[p*bins:][:bins])
 		}
 		t.Inverse(frame, sum)
 		copy(y[max(from, 0):], frame[block+max(-from, 0):])
@@ -81,12 +82,4 @@ func fill(frame []float64, samples []float32, from int) {
 		frame[i] = float64(samples[from+i])
 	}
 	clear(frame[hi:])
-}
-
-// accumulate adds the products of two spectra to a third.
-func accumulate(sum, a, b []complex128) {
-	a, b = a[:len(sum)], b[:len(sum)]
-	for k := range sum {
-		sum[k] += a[k] * b[k]
-	}
 }

@@ -14,6 +14,15 @@ func Clip(samples []float32, limit, factor float32) { clip(samples, limit, facto
 // Peak returns the largest magnitude of samples. It is NaN if one of them is, else infinite if one of them is.
 func Peak(samples []float32) float32 { return math.Float32frombits(peak(samples)) }
 
+// MultiplyAdd adds the products of two spectra to a third, which has no more numbers than they.
+func MultiplyAdd(sum, a, b []complex128) { multiplyAdd(sum, a[:len(sum)], b[:len(sum)]) }
+
+func multiplyAddEach(sum, a, b []complex128) {
+	for k := range sum {
+		sum[k] += a[k] * b[k]
+	}
+}
+
 func scaleEach(samples []float32, factor float32) {
 	for i := range samples {
 		samples[i] *= factor

@@ -48,3 +48,23 @@ var Radix4 = func(to, from []complex128, twiddles [][3]complex128, stride int) {
 	to, from = to[:n], from[:n]
 	radix4(&to[0], &from[0], &twiddles[0], len(twiddles), stride)
 }
+
+//go:noescape
+func products(dst *float32, n int, x *float32, phases *[]float32, taps, phase, up, step, rest int)
+
+// Resample computes the inner samples of package resample, as its Inner. It is nil where that package has to use its
+// own.
+var Resample = func(dst, x []float32, phases [][]float32, phase, down int) {
+	up, taps := len(phases), len(phases[0])
+	_ = x[(phase+(len(dst)-1)*down)/up+taps-1]
+	products(&dst[0], len(dst), &x[0], &phases[0], taps, phase, up, down/up, down%up)
+}
+
+//go:noescape
+func multiplyAddAll(sum, a, b *complex128, n int)
+
+func multiplyAdd(sum, a, b []complex128) {
+	if len(sum) > 0 {
+		multiplyAddAll(&sum[0], &a[0], &b[0], len(sum))
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/xtts-host/xtts-host/shared/fft"
+	"github.com/xtts-host/xtts-host/shared/resample"
 )
 
 // samples returns numbers of every magnitude, with zeros of both signs and subnormal numbers among them.
@@ -83,6 +84,35 @@ func TestPeak(t *testing.T) {
 	})
 }
 
+func sameNumbers(t *testing.T, what string, got, want []complex128) {
+	t.Helper()
+	for k, c := range got {
+		if d := want[k]; math.Float64bits(real(c)) != math.Float64bits(real(d)) ||
+			math.Float64bits(imag(c)) != math.Float64bits(imag(d)) {
+			t.Fatalf("%s of %d: number %d is %v, want %v", what, len(got), k, c, d)
+		}
+	}
+}
+
+// TestMultiplyAdd: sums have the bits of those in Go.
+func TestMultiplyAdd(t *testing.T) {
+	for n := range 40 {
+		spectrum := func(seed int) []complex128 {
+			out := make([]complex128, n)
+			for i, v := range samples(2*n + seed)[:n] {
+				out[i] = complex(float64(v), float64(samples(3*n + seed)[n-1-i]))
+			}
+			return out
+		}
+		a, b, got, want := spectrum(1), spectrum(2), spectrum(3), spectrum(3)
+		for range 2 {
+			MultiplyAdd(got, a, b)
+			multiplyAddEach(want, a, b)
+			sameNumbers(t, "MultiplyAdd", got, want)
+		}
+	}
+}
+
 // TestRadix4: transforms have the bits of those of package fft, which computes in Go.
 func TestRadix4(t *testing.T) {
 	if Radix4 == nil {
@@ -99,15 +129,33 @@ func TestRadix4(t *testing.T) {
 			tr.Spectrum(spectra[i], x)
 			tr.Inverse(back[i], spectra[i])
 		}
-		for k, c := range spectra[0] {
-			if d := spectra[1][k]; math.Float64bits(real(c)) != math.Float64bits(real(d)) ||
-				math.Float64bits(imag(c)) != math.Float64bits(imag(d)) {
-				t.Fatalf("n %d: coefficient %d is %v, want %v", n, k, d, c)
-			}
-		}
+		sameNumbers(t, "Spectrum", spectra[1], spectra[0])
 		for i, v := range back[0] {
 			if math.Float64bits(v) != math.Float64bits(back[1][i]) {
 				t.Fatalf("n %d: sample %d of the inverse is %v, want %v", n, i, back[1][i], v)
+			}
+		}
+	}
+}
+
+// TestResample: samples have the bits of those of package resample, with any number of taps, length and place.
+func TestResample(t *testing.T) {
+	if Resample == nil {
+		t.Skip("package resample computes on this processor")
+	}
+	for _, speed := range []int{50, 64, 90, 99, 101, 103, 110, 117, 125, 133, 150, 200} {
+		filter := resample.NewShort(speed, 100)
+		for _, n := range []int{1, 40, 60, 61, 62, 150, 1000, 3001} {
+			x := samples(n + 1)[1:]
+			for i, v := range x {
+				x[i] = max(min(v, 1), -1)
+			}
+			for _, first := range []int{0, 7} {
+				count := max(filter.Len(n)-first, 0)
+				got, want := make([]float32, count), make([]float32, count)
+				filter.Resample(want, x, 0, first)
+				filter.ResampleWith(Resample, got, x, 0, first)
+				sameBits(t, "Resample", got, want)
 			}
 		}
 	}
