@@ -24,17 +24,6 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-func TestTanh(t *testing.T) {
-	for x := -40.0; x <= 40; x += 0.00137 {
-		if got, want := tanh(float32(x)), math.Tanh(float64(float32(x))); math.Abs(float64(got)-want) > 5e-7 {
-			t.Fatalf("tanh(%g) is %g, want %g", x, got, want)
-		}
-	}
-	if tanh(1e9) != 1 || tanh(-1e9) != -1 || tanh(0) != 0 {
-		t.Error("tanh of large numbers and of 0")
-	}
-}
-
 // TestMakeUp: the peak stays, and the row becomes louder the deeper the threshold is.
 func TestMakeUp(t *testing.T) {
 	draws, out := effecttest.Draws(t, New(), effecttest.Options{Width: 9000}, 9000, 30)

@@ -1,6 +1,7 @@
-// Package vector has inner loops of stages in the vector instructions of amd64: the Go compiler uses none. Others have
-// the same loops in Go. A result has the same bits with both, on every processor: each sample is computed by itself,
-// with the same roundings.
+// Package vector has inner loops of stages in the vector instructions of amd64: the Go compiler uses none. All are of
+// SSE2, which every amd64 processor has, so nothing depends on which one it is. Other architectures have the loops in
+// Go. A result has the same bits as in Go: each sample is computed by itself, with the same roundings, and sums have
+// the order of the function that they replace.
 package vector
 
 import "math"

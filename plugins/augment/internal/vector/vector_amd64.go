@@ -68,3 +68,22 @@ func multiplyAdd(sum, a, b []complex128) {
 		multiplyAddAll(&sum[0], &a[0], &b[0], len(sum))
 	}
 }
+
+//go:noescape
+func softClipLanes(x *float32, n int, inverse, level float32, constants *[13][4]float32)
+
+// tanhConstants has each constant of Tanh four times. What is beyond largest becomes largest, of which Tanh is 1, too.
+var tanhConstants = func() (all [13][4]float32) {
+	for i, c := range [13]float32{largest, -largest, p6, p5, p4, p3, p2, p1, p0, q3, q2, q1, q0} {
+		all[i] = [4]float32{c, c, c, c}
+	}
+	return all
+}()
+
+func softClip(samples []float32, inverse, level float32) {
+	n := len(samples) &^ (lanes - 1)
+	if n > 0 {
+		softClipLanes(&samples[0], n, inverse, level, &tanhConstants)
+	}
+	softClipEach(samples[n:], inverse, level)
+}

@@ -6,6 +6,8 @@ func scale(samples []float32, factor float32) { scaleEach(samples, factor) }
 
 func clip(samples []float32, limit, factor float32) { clipEach(samples, limit, factor) }
 
+func softClip(samples []float32, inverse, level float32) { softClipEach(samples, inverse, level) }
+
 func multiplyAdd(sum, a, b []complex128) { multiplyAddEach(sum, a, b) }
 
 func peak(samples []float32) uint32 { return peakEach(samples) }

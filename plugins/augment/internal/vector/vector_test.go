@@ -62,6 +62,32 @@ func TestClip(t *testing.T) {
 	})
 }
 
+// TestSoftClip: samples of any magnitude have the bits of those in Go.
+func TestSoftClip(t *testing.T) {
+	rows(func(x []float32) {
+		for _, inverse := range []float32{1, 33.3, 0.01, 1e-30} {
+			for _, level := range []float32{1, 0.3, -2} {
+				got, want := append([]float32{}, x...), append([]float32{}, x...)
+				softClipEach(want, inverse, level)
+				SoftClip(got, inverse, level)
+				sameBits(t, "SoftClip", got, want)
+			}
+		}
+	})
+}
+
+// TestTanh: within 5e-7 of that of package math.
+func TestTanh(t *testing.T) {
+	for x := -40.0; x <= 40; x += 0.00137 {
+		if got, want := Tanh(float32(x)), math.Tanh(float64(float32(x))); math.Abs(float64(got)-want) > 5e-7 {
+			t.Fatalf("tanh(%g) is %g, want %g", x, got, want)
+		}
+	}
+	if Tanh(1e9) != 1 || Tanh(-1e9) != -1 || Tanh(0) != 0 {
+		t.Error("tanh of large numbers and of 0")
+	}
+}
+
 // TestPeak: Peak finds the largest magnitude at any place, and any sample that is not finite.
 func TestPeak(t *testing.T) {
 	rows(func(x []float32) {
