@@ -325,22 +325,22 @@ func choosing(more string) string {
 	return "pipeline: [{name: g, one_of: [{name: a, stage: s, inputs: {}, outputs: {}}], " + more + "}]"
 }
 
-// TestGuideHasAPipeline: the entries of docs/plugins.md that choose rows are read as they are there.
-func TestGuideHasAPipeline(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/plugins.md")
+// TestPageHasAPipeline: the entries of docs/bundle.md that choose rows are read as they are there.
+func TestPageHasAPipeline(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/bundle.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, text, _ := strings.Cut(string(page), "**Not for every row.**")
+	_, text, _ := strings.Cut(string(page), "## Choices of augmentations")
 	_, text, _ = strings.Cut(text, "```yaml\n")
 	text, _, _ = strings.Cut(text, "```")
-	s := parse(t, nil, "--config", write(t, "c.yaml", "pipeline:\n"+text))
+	s := parse(t, nil, "--config", write(t, "c.yaml", text))
 	var got []string
 	for _, i := range s.Pipeline {
 		got = append(got, i.Summary())
 	}
 	if want := []string{
-		"target-clip 30 %", "one of (reference-clip, reference-crush) 0 to 80 %",
+		"clip 30 %", "one of (telephone, hiss) 0 to 80 %",
 	}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
