@@ -157,3 +157,34 @@ func TestOlderKernels(t *testing.T) {
 		}
 	}
 }
+
+// TestNameThreads: a program that is given a GPU names its own threads, as NVIDIA's driver does. It writes nothing else
+// in /proc, and the processes that it starts write nothing there.
+func TestNameThreads(t *testing.T) {
+	here := detect()
+	if here.abi == 0 {
+		t.Skip("this kernel lacks Landlock: ", here.noFiles)
+	}
+	const script = `printf named > /proc/self/task/$$/comm; cat /proc/$$/comm; echo 999 > /proc/$$/oom_score_adj
+sh -c 'printf child > /proc/self/task/$$/comm; cat /proc/$$/comm'`
+	for abi := 1; abi <= here.abi; abi++ {
+		for gpu, want := range map[bool]string{true: "named\nsh\n", false: "sh\nsh\n"} {
+			cmd := exec.Command("/bin/sh", "-c", script)
+			launch, err := wrap(cmd, Policy{GPU: gpu}, Auto, kernel{abi: abi, noTasks: "none"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var out, refused strings.Builder
+			cmd.Stdout, cmd.Stderr = &out, &refused
+			if err := launch.Started(cmd.Start()); err != nil {
+				t.Fatal(err)
+			}
+			cmd.Wait()
+			launch.Close()
+			refusals := strings.Count(refused.String(), "Permission denied")
+			if out.String() != want || refusals != strings.Count(want, "sh")+1 {
+				t.Errorf("Landlock %d, GPU %t: %q, want %q:\n%s", abi, gpu, out.String(), want, refused.String())
+			}
+		}
+	}
+}

@@ -18,6 +18,7 @@ type order struct {
 	// and RuleFlags are the flags to restrict itself with.
 	Status, Rules int
 	RuleFlags     uint32
+	NameThreads   uint64 // rights of Landlock to the folder of the program's threads, or 0
 	Last          int    // descriptor that the launcher is given
 	Calls         *calls // that are allowed; nil: all
 	Group         string // the file by which it joins its cgroup, or empty
@@ -34,8 +35,8 @@ type Launch struct {
 }
 
 // Wrap changes a command that has not been started, so that it starts the launcher, which becomes the command's program
-// with the restrictions of the policy. The program gets the descriptors of cmd.ExtraFiles, and no others. Under Off,
-// Wrap does nothing and returns nil. Errors have a hint.
+// with the restrictions of the policy. The program gets the descriptors of cmd.ExtraFiles, and no others; with a GPU,
+// also one of the folder of its own threads. Under Off, Wrap does nothing and returns nil. Errors have a hint.
 func Wrap(cmd *exec.Cmd, p Policy, m Mode) (*Launch, error) { return wrap(cmd, p, m, detect()) }
 
 func wrap(cmd *exec.Cmd, p Policy, m Mode, k kernel) (_ *Launch, err error) {
@@ -68,7 +69,7 @@ func wrap(cmd *exec.Cmd, p Policy, m Mode, k kernel) (_ *Launch, err error) {
 		if err != nil {
 			return nil, err
 		}
-		o.Rules, o.RuleFlags = give(os.NewFile(uintptr(fd), "landlock")), flags
+		o.Rules, o.RuleFlags, o.NameThreads = give(os.NewFile(uintptr(fd), "landlock")), flags, p.nameThreads(k.abi)
 	}
 	if k.noCalls == "" {
 		allowed := p.calls(k.abi)

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"syscall"
 
+	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
 )
 
@@ -94,6 +95,11 @@ func (o *order) restrict() (what string, err error) {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return "no_new_privs", err
 	}
+	if o.NameThreads != 0 {
+		if err := o.nameThreads(); err != nil {
+			return "Landlock, for names of threads", err
+		}
+	}
 	if o.Rules != 0 {
 		if err := enforce(o.Rules, o.RuleFlags); err != nil {
 			return "Landlock", err
@@ -110,6 +116,17 @@ func (o *order) restrict() (what string, err error) {
 		}
 	}
 	return "", nil
+}
+
+// nameThreads adds the folder of this process's threads to the ruleset. A rule is for the inode of a file, which the
+// kernel may drop and make again for a folder in /proc. So the program keeps a descriptor of it.
+func (o *order) nameThreads() error {
+	fd, err := unix.Open("/proc/self/task", unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return err
+	}
+	rule := ll.PathBeneathAttr{AllowedAccess: o.NameThreads, ParentFd: fd}
+	return ll.LandlockAddPathBeneathRule(o.Rules, &rule, 0)
 }
 
 // join moves this process to the cgroup of a list.

@@ -70,6 +70,19 @@ func (p Policy) calls(abi int) calls {
 	return calls{Network: p.Network, Connect: p.GPU && exists(mps), Truncate: abi >= abiTruncate}
 }
 
+// nameThreads are the rights to the folder of the program's own threads. NVIDIA's driver writes the names of its
+// threads to /proc/self/task/ID/comm, and does not start if it cannot (CUDA_ERROR_OPERATING_SYSTEM, 304). Processes
+// that the program starts cannot write to theirs.
+func (p Policy) nameThreads(abi int) uint64 {
+	switch {
+	case !p.GPU:
+		return 0
+	case abi < abiTruncate:
+		return ll.AccessFSWriteFile
+	}
+	return ll.AccessFSWriteFile | ll.AccessFSTruncate
+}
+
 // versions are all restrictions of Landlock, by the version of its ABI.
 var versions = [...]landlock.Config{
 	{}, landlock.V1, landlock.V2, landlock.V3, landlock.V4, landlock.V5, landlock.V6, landlock.V7, landlock.V8,
