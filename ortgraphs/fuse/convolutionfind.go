@@ -19,7 +19,9 @@ const (
 // findConvolutions finds products of windows, and the sums of parts that are their gradients, which a library computes
 // as a convolution: without windows in memory. The windows must be large.
 func findConvolutions(g *Graph) {
-	f := &convolutionFinder{graph: g, uses: g.uses(), outputs: g.outputs(), before: map[*Node][]*Node{}}
+	f := &convolutionFinder{
+		graph: g, uses: g.uses(), outputs: g.outputs(), before: map[*Node][]*Node{}, casts: map[*Tensor][]*Node{},
+	}
 	for _, n := range slices.Clone(g.Nodes) {
 		if w := f.windows(n); w != nil && f.complete(w) && f.accepted(w) {
 			f.rewrite(w)
@@ -36,7 +38,8 @@ type convolutionFinder struct {
 	graph   *Graph
 	uses    map[*Tensor][]use
 	outputs map[*Tensor]bool
-	before  map[*Node][]*Node // new nodes, by the one that follows them
+	before  map[*Node][]*Node   // new nodes, by the one that follows them
+	casts   map[*Tensor][]*Node // of what is convolved to another type
 }
 
 // windowed is a tensor of windows, and what reads it.

@@ -151,8 +151,8 @@ func (w *windowed) ofInput() *windowed {
 // dimensionOf is the dimension of the convolution along an axis of the windows.
 func (w *windowed) dimensionOf(axis int) int { return axis - (len(w.tensor.Shape) - 1) + 2 }
 
-// narrow is x in the type of the convolution, with the channels of all groups together. It is written before a node, if
-// it is in another type.
+// narrow is x in the type of the convolution, with the channels of all groups together. It is written before a node,
+// once for all convolutions, if it is in another type.
 func (f *convolutionFinder) narrow(w *windowed, before *Node) Operand {
 	o := w.x
 	if w.grouped {
@@ -162,8 +162,14 @@ func (f *convolutionFinder) narrow(w *windowed, before *Node) Operand {
 	if o.Tensor.Type == w.Type {
 		return o
 	}
+	for _, cast := range f.casts[o.Tensor] {
+		if cast.Out[0].Type == w.Type && sameViews(cast.In[0].Views, o.Views) {
+			return Operand{Tensor: cast.Out[0]}
+		}
+	}
 	cast := &Node{Kind: Elementwise, Op: "Cast", In: []Operand{o}}
 	f.before[before] = append(f.before[before], cast)
+	f.casts[o.Tensor] = append(f.casts[o.Tensor], cast)
 	return Operand{Tensor: cast.makes(o.Tensor.Name+"/narrow", w.Type, o.Shape())}
 }
 

@@ -138,11 +138,16 @@ const impossible = math.MaxInt / 64
 
 // cost returns the bytes that the group has to read in addition for a tensor, from memory or to compute it again.
 func (s *search) cost(t *Tensor, depth int) int {
-	if t == nil || t.Constant || s.reads[t] ||
-		t.Elements()*smallPart <= s.tensor.Elements() && (t.From == nil || !t.From.Inline) {
+	if s.free(t) {
 		return 0
 	}
 	return min(s.memory(t), s.again(t, depth))
+}
+
+// free reports whether a tensor is read as it is: it is read in any case, or small. An operand may be absent.
+func (s *search) free(t *Tensor) bool {
+	return t == nil || t.Constant || s.reads[t] ||
+		t.Elements()*smallPart <= s.tensor.Elements() && (t.From == nil || !t.From.Inline)
 }
 
 // memory returns the bytes of a tensor that is in memory in any case.
@@ -157,7 +162,7 @@ func (s *search) memory(t *Tensor) int {
 // again returns the bytes that are read to compute a tensor again.
 func (s *search) again(t *Tensor, depth int) int {
 	n := t.From
-	if n == nil || n.Kind != Elementwise || !n.fusible() || n.Inline || n.longRemainder() || depth == maxDerived {
+	if n == nil || n.Kind != Elementwise || !n.fusible() || n.longRemainder() || depth == maxDerived {
 		return impossible
 	}
 	if total, ok := s.known[step{t, depth}]; ok {
@@ -175,13 +180,9 @@ func (s *search) again(t *Tensor, depth int) int {
 func (s *search) collect(t *Tensor, depth int) {
 	s.plan.again[t] = true
 	for _, o := range t.From.In {
-		c := o.Tensor // nil if an operand is absent, as a limit of Clip
-		if c == nil {
-			continue
-		}
-		switch cost := s.cost(c, depth+1); {
-		case s.plan.again[c] ||
-			cost == 0 && (c.Constant || s.reads[c] || c.Elements()*smallPart <= s.tensor.Elements()):
+		c := o.Tensor
+		switch {
+		case s.free(c) || s.plan.again[c]:
 		case s.memory(c) <= s.again(c, depth+1):
 			s.reads[c] = true
 			clear(s.known)
@@ -269,11 +270,11 @@ func (d *derivation) again(t *Tensor, plan *derived, inline bool) (*Tensor, []*N
 		if !plan.again[x] {
 			return x
 		}
-		if made[x] != nil && !inline { // an inline node has one reader
+		n := x.From.again()
+		n.Inline = inline || n.Inline
+		if made[x] != nil && !n.Inline { // an inline node has one reader
 			return made[x]
 		}
-		n := x.From.again()
-		n.Inline = inline
 		for i, o := range n.In {
 			n.In[i].Tensor = copied(o.Tensor)
 		}

@@ -104,3 +104,33 @@ func TestDeriveInline(t *testing.T) {
 		}
 	}
 }
+
+// TestDeriveThroughInline: what a region computes from a slice of a product is computed again from that product,
+// although the LeakyRelu between them exists only where the slice is read.
+func TestDeriveThroughInline(t *testing.T) {
+	b := &builder{graph: &onnxpb.GraphProto{Name: proto.String("slice")}}
+	b.graph.Input = append(b.graph.Input, info("x", []int{7, 16}), info("w", []int{16, 16}), info("a", []int{16}))
+	bf16, f32 := onnxpb.TensorProto_BFLOAT16, onnxpb.TensorProto_FLOAT
+	weights := b.add("Cast", "w", to(bf16))
+	product := func(x string) string { return b.add("MatMul", x, weights) }
+	first := b.add("Reshape", b.add("LeakyRelu", product(b.add("Cast", "x", to(bf16)))), b.numbers(14, 8))
+	part := b.add("Reshape", b.add("Slice", first, b.numbers(1), b.numbers(13), b.numbers(0)), b.numbers(6, 16))
+	x := b.add("Mul", b.add("Cast", part, to(f32)), "a")
+	wave := b.add("Sin", x)
+	second := b.add("Cast", product(b.add("Cast", b.add("Mul", wave, wave), to(bf16))), to(f32))
+	model := b.outputs(b.add("Mul", b.add("Mul", b.add("Tanh", second), wave), b.add("Cos", x)))
+	_, g, regions := partition(t, model, shapes.Sizes{})
+	for _, r := range regions[:len(regions)-1] {
+		if err := fuse.CheckPlaces(r); err != nil {
+			t.Error(err)
+		}
+		for _, out := range r.Out {
+			if out.Type == f32 {
+				t.Errorf("%s writes %s in f32", r.Ops(), out.Name)
+			}
+		}
+	}
+	if got, want := computed(t, g, regions), plainly(t, model); !slices.Equal(got[g.Outputs[0].Tensor], want[0]) {
+		t.Error("the output has other bits")
+	}
+}

@@ -1,6 +1,9 @@
 package fuse
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 const (
 	// thinSide is the largest number of results along the short side of a thin product, each of which is a sum of its
@@ -10,23 +13,30 @@ const (
 	thinTerms = 1 << 14
 )
 
-// sumThinProducts computes products of many terms and few results as sums: gradients of weights where a convolution
-// reads or makes a single channel. A library loads operands slowly whose rows are no multiple of 16 bytes, and it fills
-// up the short side of the result to a tile. As sums, one kernel reads each operand once, and the windows of a single
-// channel are computed where they are read.
+// sumThinProducts computes products of few results along one side as sums: those of a convolution that reads or makes a
+// single channel, and the gradients of its weights. A library loads operands slowly whose rows are no multiple of 16
+// bytes, and it fills up the short side of the result to a tile. As sums, one kernel reads each operand once, and
+// windows are computed where they are read.
 func sumThinProducts(g *Graph) {
 	uses := g.uses()
 	l := &lowering{graph: &Graph{}}
 	for _, n := range g.Nodes {
-		wide, thin, turned, ok := thinProduct(n)
-		if !ok {
+		t := n.Out[0]
+		var y Operand
+		if wide, thin, turned, ok := thinProduct(n); ok {
+			y = l.thinSums(t, wide, thin, 0).moved([]int{1, 0})
+			if turned {
+				y = y.moved([]int{1, 0})
+			}
+		} else if onlyWindows(n, uses) {
+			windows, weights := n.In[0], n.In[1]
+			if !n.Transposed[1] {
+				weights = weights.moved([]int{1, 0})
+			}
+			y = l.thinSums(t, windows, weights, 1)
+		} else {
 			l.graph.Nodes = append(l.graph.Nodes, n)
 			continue
-		}
-		t := n.Out[0]
-		y := l.thinSums(t, wide, thin)
-		if turned {
-			y = y.moved([]int{1, 0})
 		}
 		show(t, y, 0, uses)
 		for i, o := range g.Outputs {
@@ -71,8 +81,26 @@ func terms(n *Node, i int, last bool) (Operand, bool) {
 	return o, false
 }
 
-// thinSums adds the sums over the terms, of products in f32, and returns them with the wide side as rows.
-func (l *lowering) thinSums(t *Tensor, wide, thin Operand) Operand {
+// onlyWindows reports whether a product has few columns, sums along rows of windows, and no other product reads these.
+func onlyWindows(n *Node, uses map[*Tensor][]use) bool {
+	if !n.is(Product) || n.adds() || len(n.Out[0].Shape) != 2 || !isFloat(n.Out[0].Type) || n.Transposed[0] {
+		return false
+	}
+	windows, rows, columns := n.In[0], n.Out[0].Shape[0], n.Out[0].Shape[1]
+	if columns > thinSide || columns > 1 && columns%8 == 0 || rows < thinTerms || n.inner() > maxRow ||
+		!windows.Reshaped() || windows.Tensor.From == nil {
+		return false
+	}
+	_, _, found := windowsOf(windows.Tensor.From)
+	return found && !slices.ContainsFunc(uses[windows.Tensor], func(u use) bool {
+		_, _, _, sums := thinProduct(u.node)
+		return u.node != n && !sums
+	})
+}
+
+// thinSums adds the sums along a dimension of the wide operand, of products in f32. It returns them for each part of
+// the thin one along the other dimension: with the parts as columns for the last dimension, as rows for the first.
+func (l *lowering) thinSums(t *Tensor, wide, thin Operand, along int) Operand {
 	exact := func(o Operand, name string) Operand {
 		if o.Tensor.Type == f32 {
 			return o
@@ -80,19 +108,24 @@ func (l *lowering) thinSums(t *Tensor, wide, thin Operand) Operand {
 		return l.elementwise("Cast", t.Name+"/"+name, f32, o.Shape(), o)
 	}
 	wide = exact(wide, "wide")
-	count, rows := thin.Shape()[1], wide.Shape()[1]
-	join := &Node{Kind: Join, Op: "Concat", Axes: []int{0}}
+	parts := 1 - along // the dimension of the thin operand along which there is one part for each sum
+	count, rows := thin.Shape()[parts], wide.Shape()[parts]
+	join := &Node{Kind: Join, Op: "Concat", Axes: []int{along}}
 	for i := range count {
-		one := exact(cut(thin, 1, i, 1, 1), fmt.Sprintf("thin%d", i))
+		one := exact(cut(thin, parts, i, 1, 1), fmt.Sprintf("thin%d", i))
 		terms := l.elementwise("Mul", fmt.Sprintf("%s/terms%d", t.Name, i), f32, wide.Shape(), wide, one)
-		join.In = append(join.In, l.reduce("sum", fmt.Sprintf("%s/sum%d", t.Name, i), terms, 0))
+		join.In = append(join.In, l.reduce("sum", fmt.Sprintf("%s/sum%d", t.Name, i), terms, along))
 	}
 	y := join.In[0]
 	if count > 1 {
-		y = l.add(join, t.Name+"/joined", f32, []int{count, rows})
+		shape := []int{count, rows}
+		if along == 1 {
+			shape = []int{rows, count}
+		}
+		y = l.add(join, t.Name+"/joined", f32, shape)
 	}
 	if t.Type != f32 {
 		y = l.elementwise("Cast", t.Name+"/sums", t.Type, y.Shape(), y)
 	}
-	return y.moved([]int{1, 0})
+	return y
 }
