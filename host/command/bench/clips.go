@@ -9,13 +9,16 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/xtts-host/xtts-host/host/data/dataset"
+	"github.com/xtts-host/xtts-host/host/settings/config"
+	"github.com/xtts-host/xtts-host/host/stages/catalog"
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/shared/wav"
 )
 
-// MakeClips writes a data set whose clips fill a bundle's largest bucket: a voice-like tone in noise, and random words.
-// It costs as much time as speech of that length.
-func MakeClips(dir string, b *ortgraphs.Bundle, clips int) error {
+// MakeClips writes a data set whose clips fill a bundle's largest bucket, after the stages of the settings have made
+// them longer: a voice-like tone in noise, and random words. It costs as much time as speech of that length.
+func MakeClips(dir string, b *ortgraphs.Bundle, clips int, set *config.Set) error {
 	largest := b.Manifest.Buckets[len(b.Manifest.Buckets)-1]
 	samples, ok := largest["T_wav"]
 	if !ok {
@@ -30,10 +33,9 @@ func MakeClips(dir string, b *ortgraphs.Bundle, clips int) error {
 	random := rand.New(rand.NewPCG(7, 7))
 	var list strings.Builder
 	wave := make([]int16, samples)
+	longest := min(samples-samples/20, int(float64(samples)/growth(b, set)))
 	for i := range clips {
-		// The clips differ in length, like speech, and are shorter than the bucket, because augmentations can make them
-		// longer.
-		n := samples - samples/20 - random.IntN(max(1, samples/20))
+		n := longest - random.IntN(max(1, samples/20)) // like speech, the clips differ in length
 		tone := 100 + 150*random.Float64()
 		for t := range n {
 			phase := 2 * math.Pi * tone * float64(t) / float64(b.Manifest.Features.SampleRate)
@@ -55,4 +57,32 @@ func MakeClips(dir string, b *ortgraphs.Bundle, clips int) error {
 		fmt.Fprintf(&list, "%s|%s\n", name, bytes.TrimSpace(text))
 	}
 	return os.WriteFile(filepath.Join(dir, "metadata.csv"), []byte(list.String()), 0o666)
+}
+
+// growth is the factor by which the stages of the settings may make a clip longer, or 1 if they have an error: the run
+// names it.
+func growth(b *ortgraphs.Bundle, set *config.Set) float64 {
+	stages, m := b.Manifest.Pipeline, b.Manifest
+	if set.Pipeline != nil {
+		stages = set.Pipeline
+	}
+	entries, err := catalog.Scan(set.Plugins)
+	if err != nil {
+		return 1
+	}
+	if stages, err = catalog.Augment(stages, set.Augment, entries); err != nil {
+		return 1
+	}
+	columns, err := dataset.NewColumns(m, b.Path)
+	if err != nil {
+		return 1
+	}
+	resolved, err := catalog.Resolve(stages, entries, catalog.Types{
+		Dataset: columns.Tensors(), Inputs: m.Inputs, Buckets: m.Buckets, Features: m.Features, Files: m.Files,
+		Inference: m.Inference,
+	})
+	if err != nil {
+		return 1
+	}
+	return max(1, resolved.MaxGrowth)
 }

@@ -114,7 +114,7 @@ func Run(ctx context.Context, set *config.Set, o Options, console console.Consol
 	if set.TrainData == "" {
 		b.made = filepath.Join(temp, "data")
 		b.set.TrainData, b.set.Buckets = b.made, config.Buckets{Bundle: true}
-		if err := MakeClips(b.set.TrainData, bundle, 2*slices.Max(o.BatchSizes)); err != nil {
+		if err := MakeClips(b.set.TrainData, bundle, 2*slices.Max(o.BatchSizes), set); err != nil {
 			return exit.Refused(err)
 		}
 	}

@@ -58,9 +58,12 @@ func (h headroom) secondGPU() Headroom {
 	case s == nil:
 		out.Text = "the plugins have a GPU of their own"
 	default:
-		gain := s.Times - 1
+		gain, reason := s.Times-1, s.Reason
+		if ready := max(0, h.ready.StepsPerSecond/h.r.StepsPerSecond-1); ready < gain {
+			gain, reason = ready, "training on batches that are ready gains no more; "+s.Reason
+		}
 		out.Gain, out.Text = &gain, fmt.Sprintf("at most %s more steps/s, predicted, not measured: %s",
-			units.Percent(gain), s.Reason)
+			units.Percent(gain), reason)
 		if n := h.gpus(); n < 2 {
 			out.Text += fmt.Sprintf("; this machine has %d", n)
 		}

@@ -150,7 +150,7 @@ func (p *profiler) prepare(data string) (err error) {
 	if p.ChangeBatch {
 		clips *= 4 // fill a batch of eight times the rows
 	}
-	return bench.MakeClips(data, p.bundle, clips)
+	return bench.MakeClips(data, p.bundle, clips, s)
 }
 
 // train runs some steps with changed settings and returns the report.

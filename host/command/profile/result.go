@@ -107,6 +107,10 @@ func (r *Result) measured() string {
 	return b.String()
 }
 
+// leastSamples are those from which on the utilization of a GPU is shown. The driver's counter has one for each second,
+// and the first is that of the time before training.
+const leastSamples = 3
+
 // devices lists how busy the devices were and how much memory they used.
 func (r *Result) devices(b *strings.Builder) {
 	gpus := 0
@@ -116,8 +120,12 @@ func (r *Result) devices(b *strings.Builder) {
 		}
 		gpus++
 		busy := "utilization not reported by the driver"
-		if u.Samples > 0 {
+		switch {
+		case u.Samples >= leastSamples:
 			busy = fmt.Sprintf("busy %s ± %s, %s", units.Percent(u.Mean), units.Percent(u.Std),
+				units.Count(u.Samples, "sample"))
+		case u.Samples > 0:
+			busy = fmt.Sprintf("utilization not known after %s: more --num-steps measure it",
 				units.Count(u.Samples, "sample"))
 		}
 		for _, m := range r.Memory {

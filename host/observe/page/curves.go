@@ -251,7 +251,7 @@ func utilization(r *report.Report) []Figure {
 			continue
 		}
 		text := Percent(u.Mean)
-		if u.Samples > 0 {
+		if u.Samples > 1 {
 			text += " ± " + Percent(u.Std)
 		}
 		rows = append(rows, chart.Bar{Name: u.Device + ", " + u.Role, Text: text,

@@ -231,10 +231,12 @@ func (t *table) memory(r *Report) {
 			continue
 		}
 		text := fmt.Sprintf("%s (%s): busy %s", u.Device, u.Role, units.Percent(u.Mean))
+		if u.Samples > 1 {
+			text += " ± " + units.Percent(u.Std)
+		}
+		text += " of the time"
 		if u.Samples > 0 {
-			text += fmt.Sprintf(" ± %s of the time, %s", units.Percent(u.Std), units.Count(int64(u.Samples), "sample"))
-		} else {
-			text += " of the time"
+			text += ", " + units.Count(int64(u.Samples), "sample")
 		}
 		t.row("utilization", text)
 	}
