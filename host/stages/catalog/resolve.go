@@ -173,7 +173,7 @@ func (r *resolver) add(s manifest.Step, pipeline []manifest.Step) error {
 		return err
 	}
 	if stage.GPU == manifest.GPURequired && !r.types.DataGPU {
-		return hint.Errorf("give the plugins one with --data-gpu N --model-gpu M, or use another stage",
+		return hint.Errorf("train with --data-gpu N --model-gpu M, which give the plugins a GPU, or use another stage",
 			"stage %q of plugin %s needs a GPU, but the plugins run on the CPU", s.Stage, entry.Name())
 	}
 	if file := entry.missingGPUProgram(); file != "" && r.types.DataGPU && stage.UsesGPU() {

@@ -341,7 +341,7 @@ var refusals = []struct {
 		"write its plugin.sum with sha256sum, or run without --require-checksums"},
 	{"no GPU for it", []manifest.StageInstance{inst("codes", "dvae", nil, nil)}, nil,
 		`pipeline: instance "codes": stage "dvae" of plugin neural needs a GPU, but the plugins run on the CPU`,
-		"give the plugins one with --data-gpu N --model-gpu M, or use another stage"},
+		"train with --data-gpu N --model-gpu M, which give the plugins a GPU, or use another stage"},
 	{"name twice", []manifest.StageInstance{target, target, reference}, nil,
 		`pipeline: two instances are named "target"`,
 		"the random numbers of a stage depend on its name, so each entry needs one of its own"},

@@ -58,7 +58,7 @@ func onGPU(options *onnx.SessionOptions, limit uint64) error {
 	defer cuda.Destroy()
 	// f32, as on the CPU: TF32 rounds a row to 1e-4 of its norm.
 	settings := map[string]string{"device_id": "0", "use_tf32": "0"}
-	const context = 600 << 20 // bytes that CUDA needs for itself
+	const context = 920 << 20 // bytes that CUDA and its libraries need for themselves
 	if limit > context {
 		settings["gpu_mem_limit"] = strconv.FormatUint(limit-context, 10)
 	}
