@@ -14,6 +14,9 @@ type Group struct {
 	Busy, Queue float64
 }
 
+// each is the time between two batches of the group while all its workers work.
+func (g *Group) each() float64 { return g.Busy / float64(g.Workers) }
+
 // Move gives a group one worker more, and takes one from another group.
 type Move struct {
 	To, From int // indices of groups, -1 for none
@@ -25,7 +28,7 @@ const (
 	slower = 0.95 // of the pipeline's time: the trainer's, from which on the pipeline limits the run
 	queued = 0.1  // of the work on a batch: the wait for a turn from which on batches queue
 	spare  = 0.7  // largest share of time in which the workers of a group that gives one away then work
-	gained = 0.95 // of the time between batches before a move: that after it, at which the move was of use
+	gained = 0.95 // of a time before a move: that after it, at which the move was of use
 )
 
 // Balance moves workers between groups. The zero value is ready for use.
@@ -35,20 +38,23 @@ type Balance struct {
 
 	tried   *Move
 	before  float64      // time between two batches before it
+	each    float64      // time that the group which got a worker needed for a batch before it
 	useless map[int]bool // groups that gained nothing by a worker
 }
 
 // Next decides about the groups of a pipeline, or returns nil. It moves one worker at a time: when the pipeline limits
 // the run, to the group that batches queue for, from the group that has most workers to spare. A move after which the
-// time between batches is not at least 5 % shorter is taken back, and not tried again. The caller calls Next when the
-// numbers of workers are those of the last move, and m has been measured with them alone.
+// time between batches is not at least 5 % shorter is taken back, and not tried again. So is one after which the group
+// is not at least 5 % faster: its workers share the cores, and it is a larger depth that has shortened the time. The
+// caller calls Next when the numbers of workers are those of the last move, and m has been measured with them alone.
 func (b *Balance) Next(groups []Group, m Measured) *Move {
 	if !m.known() {
 		return nil
 	}
 	if move := b.tried; move != nil {
 		b.tried = nil
-		if m.Ready.Mean > gained*b.before && m.Train.Mean < slower*m.Ready.Mean {
+		useful := m.Ready.Mean <= gained*b.before && groups[move.To].each() <= gained*b.each
+		if !useful && m.Train.Mean < slower*m.Ready.Mean {
 			if b.useless == nil {
 				b.useless = map[int]bool{}
 			}
@@ -74,7 +80,7 @@ func (b *Balance) Next(groups []Group, m Measured) *Move {
 			return nil
 		}
 	}
-	b.tried, b.before = move, m.Ready.Mean
+	b.tried, b.before, b.each = move, m.Ready.Mean, groups[to].each()
 	return move
 }
 

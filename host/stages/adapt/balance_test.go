@@ -59,6 +59,14 @@ func TestBalanceTakesBack(t *testing.T) {
 			t.Errorf("again after %g ms: %+v", after, again)
 		}
 	}
+	for busy, want := range map[float64]bool{60: false, 100: false, 118: true} { // with two workers on the same cores
+		b := Balance{Total: 9}
+		b.Next(groups, slow(60))
+		moved := []Group{groups[0], group("stage", 2, busy, 200)}
+		if back := b.Next(moved, slow(40)); (back != nil && back.From == 1) != want {
+			t.Errorf("each of two workers takes %g ms, one took 60: %+v", busy, back)
+		}
+	}
 	b := Balance{Total: 9}
 	b.Next(groups, slow(60))
 	if back := b.Next(groups, slow(60)); back == nil || back.To != -1 || back.From != 1 {
