@@ -22,14 +22,14 @@ fail() {
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 venv=$PWD/.cache/venv-tensorboard
-if [ "$(cat "$venv/ready" 2>/dev/null)" != "${packages[*]}" ] || [ ! -x "$venv/bin/python" ]; then
+if [ "$(cat "$venv/ready" 2>/dev/null)" != "$venv ${packages[*]}" ] || [ ! -x "$venv/bin/python" ]; then
 	command -v python3 >/dev/null || fail "python3 is missing: install Python 3.11 or later"
 	# Write nothing below HOME, as venv-plugin.sh does. `ready` is written last.
 	export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 RUSTUP_HOME="$tmp/rustup"
 	python3 -m venv --clear "$venv" || fail "python3 -m venv failed: install the venv module (python3-venv on Debian)"
 	"$venv/bin/python" -m pip install --quiet --only-binary=:all: "${packages[@]}" ||
 		fail "pip could not install ${packages[*]} (its message is above)"
-	echo "${packages[*]}" >"$venv/ready"
+	echo "$venv ${packages[*]}" >"$venv/ready"
 fi
 [ -x bin/xtts-host ] || fail "bin/xtts-host is missing; build it by: make build"
 

@@ -97,23 +97,31 @@ func withoutClocks(data []byte) ([]string, error) {
 	return lines, nil
 }
 
+// reported is what report.json says of the last start.
+type reported struct {
+	Outcome   string
+	Steps     int
+	ResumedAt int `json:"resumed_at"`
+}
+
+func (s *site) report() (r reported, err error) {
+	data, err := os.ReadFile(filepath.Join(s.path("run"), "report.json"))
+	if err == nil {
+		err = json.Unmarshal(data, &r)
+	}
+	if err != nil {
+		return r, fmt.Errorf("report.json: %w", err)
+	}
+	return r, nil
+}
+
 // reportIsDone checks the only file that cannot be compared.
 func (s *site) reportIsDone(steps int) error {
-	data, err := os.ReadFile(filepath.Join(s.path("run"), "report.json"))
-	if err != nil {
-		return err
-	}
-	var report struct {
-		Outcome string
-		Steps   int
-	}
-	if err := json.Unmarshal(data, &report); err != nil {
-		return fmt.Errorf("report.json: %w", err)
-	}
-	if report.Outcome != "done" || report.Steps != steps {
+	report, err := s.report()
+	if err == nil && (report.Outcome != "done" || report.Steps != steps) {
 		return fmt.Errorf("report.json says %q after %d steps", report.Outcome, report.Steps)
 	}
-	return nil
+	return err
 }
 
 // lastCheckpoint returns the result without the checkpoints before the last.

@@ -102,24 +102,27 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// TestTakeRanks: the lines of another rank are those of rank 0, and only earlier ones may be missing.
+// TestTakeRanks: the lines of another rank are those of rank 0, and only earlier ones may be missing. The line of the
+// last step is missing if the rank ended in it, and rank 0 had saved it.
 func TestTakeRanks(t *testing.T) {
 	lead := []string{"1", "2", "3"}
 	for _, tt := range []struct {
-		name string
-		own  []string
-		ok   bool
+		name    string
+		own     []string
+		trained bool
+		ok      bool
 	}{
-		{"all", lead, true},
-		{"one too few", []string{"1", "3"}, true},
-		{"the last is missing", []string{"1", "2"}, false},
-		{"another", []string{"1", "4", "3"}, false},
-		{"another order", []string{"2", "1", "3"}, false},
+		{"all", lead, true, true},
+		{"one too few", []string{"1", "3"}, true, true},
+		{"the last is missing", []string{"1", "2"}, true, false},
+		{"the last is missing, and was not made again", []string{"1", "2"}, false, true},
+		{"another", []string{"1", "4", "3"}, true, false},
+		{"another order", []string{"2", "1", "3"}, false, false},
 	} {
 		r := &result{files: map[string][]string{
 			"metrics.jsonl": lead, "ranks/1/metrics.jsonl": tt.own, "ranks/1/x": nil,
 		}}
-		if err := takeRanks(r); (err == nil) != tt.ok || len(r.files) != 1 {
+		if err := takeRanks(r, tt.trained); (err == nil) != tt.ok || len(r.files) != 1 {
 			t.Errorf("%s: %v, %v", tt.name, err, r.files)
 		}
 	}

@@ -171,7 +171,11 @@ func (l *lab) same(s *site, r *round) error {
 	}
 	// A run that ends saves a checkpoint, and older ones go earlier.
 	got, want = got.lastCheckpoint(roundSteps), want.lastCheckpoint(roundSteps)
-	return errors.Join(takeRanks(got), takeRanks(want), got.compare(want))
+	report, err := s.report()
+	if err != nil {
+		return err
+	}
+	return errors.Join(takeRanks(got, report.ResumedAt < report.Steps), takeRanks(want, true), got.compare(want))
 }
 
 // disturb makes the run of a round up to its end, and checks how the ranks have ended.
