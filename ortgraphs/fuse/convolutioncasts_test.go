@@ -2,6 +2,7 @@ package fuse_test
 
 import (
 	"fmt"
+	"math"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -32,7 +33,8 @@ func TestConvolvedOnce(t *testing.T) {
 		y := b.add("MatMul", windows, b.add("Cast", weights, to(bf16)))
 		outputs = append(outputs, b.add("Tanh", b.add("Cast", y, to(f32))))
 	}
-	r, err := shapes.Infer(b.outputs(outputs...), shapes.Sizes{})
+	model := b.outputs(outputs...)
+	r, err := shapes.Infer(model, shapes.Sizes{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +44,8 @@ func TestConvolvedOnce(t *testing.T) {
 	}
 	g.WindowBytes = 1
 	convolutions, copies := 0, 0
-	for _, r := range fuse.Partition(g) {
+	regions := fuse.Partition(g)
+	for _, r := range regions {
 		if fuse.ConvolutionOf(r.Work) != nil {
 			convolutions++
 		}
@@ -55,5 +58,13 @@ func TestConvolvedOnce(t *testing.T) {
 	}
 	if convolutions != 2 || copies != 1 {
 		t.Errorf("%d convolutions read %d copies, want 2 and 1", convolutions, copies)
+	}
+	got, want := computed(t, g, regions), plainly(t, model)
+	for i, o := range g.Outputs {
+		for j, x := range got[o.Tensor] {
+			if w := want[i][j].f; math.Abs(x.f-w) > 1e-2 {
+				t.Fatalf("%s[%d] is %g, want %g", o.Name, j, x.f, w)
+			}
+		}
 	}
 }

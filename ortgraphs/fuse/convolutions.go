@@ -151,8 +151,8 @@ func (w *windowed) ofInput() *windowed {
 // dimensionOf is the dimension of the convolution along an axis of the windows.
 func (w *windowed) dimensionOf(axis int) int { return axis - (len(w.tensor.Shape) - 1) + 2 }
 
-// narrow is x in the type of the convolution, with the channels of all groups together. It is written before a node,
-// once for all convolutions, if it is in another type.
+// narrow is x in the type of the convolution, with the channels of all groups together. If x is in another type, a node
+// converts it, once for all convolutions that read it so. Its place among the nodes is decided later.
 func (f *convolutionFinder) narrow(w *windowed, before *Node) Operand {
 	o := w.x
 	if w.grouped {

@@ -270,11 +270,12 @@ func (d *derivation) again(t *Tensor, plan *derived, inline bool) (*Tensor, []*N
 		if !plan.again[x] {
 			return x
 		}
-		n := x.From.again()
-		n.Inline = inline || n.Inline
-		if made[x] != nil && !n.Inline { // an inline node has one reader
+		inline := inline || x.From.Inline
+		if made[x] != nil && !inline { // an inline node has one reader
 			return made[x]
 		}
+		n := x.From.again()
+		n.Inline = inline
 		for i, o := range n.In {
 			n.In[i].Tensor = copied(o.Tensor)
 		}

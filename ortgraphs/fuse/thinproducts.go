@@ -81,7 +81,8 @@ func terms(n *Node, i int, last bool) (Operand, bool) {
 	return o, false
 }
 
-// onlyWindows reports whether a product has few columns, sums along rows of windows, and no other product reads these.
+// onlyWindows reports whether a product has few columns and sums along rows of windows, which only products that become
+// sums read: they are then in no memory, unless they are an output of the graph.
 func onlyWindows(n *Node, uses map[*Tensor][]use) bool {
 	if !n.is(Product) || n.adds() || len(n.Out[0].Shape) != 2 || !isFloat(n.Out[0].Type) || n.Transposed[0] {
 		return false

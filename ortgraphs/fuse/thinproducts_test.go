@@ -48,33 +48,41 @@ func TestThinProducts(t *testing.T) {
 	}
 }
 
-// TestThinProductOfWindows: a convolution that makes few channels is sums over windows, which are in no memory. Windows
-// that another product reads are in memory in any case, and the library computes both products.
+// TestThinProductOfWindows: a convolution that makes few channels is sums over windows, which are in no memory, also if
+// the gradient of its weights reads them. Windows that another product reads are in memory in any case, and the library
+// computes both products. It also computes products of few windows.
 func TestThinProductOfWindows(t *testing.T) {
-	const positions, channels, taps = 1 << 14, 2, 3
+	const channels, taps = 2, 4
 	for _, tt := range []struct {
 		name    string
 		kind    onnxpb.TensorProto_DataType
 		columns int
 		turned  bool // the weights have a row for each column of the result
-		read    bool // by another product, too
+		other   int  // columns of another product of the windows; with 1, it is a gradient of weights
 		sums    bool
+		few     bool // windows
 	}{
-		{"one channel", onnxpb.TensorProto_FLOAT, 1, false, false, true},
-		{"one channel in bf16", onnxpb.TensorProto_BFLOAT16, 1, true, false, true},
-		{"three channels", onnxpb.TensorProto_BFLOAT16, 3, true, false, true},
-		{"three columns", onnxpb.TensorProto_FLOAT, 3, false, false, true},
-		{"whole words", onnxpb.TensorProto_FLOAT, 8, false, false, false},
-		{"another product", onnxpb.TensorProto_FLOAT, 1, false, true, false},
+		{"one channel", onnxpb.TensorProto_FLOAT, 1, false, 0, true, false},
+		{"one channel in bf16", onnxpb.TensorProto_BFLOAT16, 1, true, 0, true, false},
+		{"three channels", onnxpb.TensorProto_BFLOAT16, 3, true, 0, true, false},
+		{"three columns", onnxpb.TensorProto_FLOAT, 3, false, 0, true, false},
+		{"whole words", onnxpb.TensorProto_FLOAT, 8, false, 0, false, false},
+		{"another product", onnxpb.TensorProto_FLOAT, 1, false, 16, false, false},
+		{"a gradient of weights", onnxpb.TensorProto_FLOAT, 1, false, 1, true, false},
+		{"few windows", onnxpb.TensorProto_FLOAT, 1, false, 0, false, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			positions := 1 << 14
+			if tt.few {
+				positions--
+			}
 			b := &builder{Rand: rand.New(rand.NewPCG(1, 2)), graph: &onnxpb.GraphProto{Name: proto.String("windows")}}
 			weights := []int{taps * channels, tt.columns}
 			if tt.turned {
 				slices.Reverse(weights)
 			}
 			b.graph.Input = append(b.graph.Input, info("x", []int{positions, channels}), info("w", weights),
-				info("v", []int{taps * channels, 16}))
+				info("v", []int{taps * channels, max(1, tt.other)}), info("y", []int{positions, 1}))
 			cast := func(name string) string { return b.add("Cast", b.add("Sign", name), to(tt.kind)) }
 			x := b.add("Cast", b.add("Pad", b.add("Sign", "x"), b.numbers(1, 0, taps-2, 0)), to(tt.kind))
 			var parts []any
@@ -88,7 +96,12 @@ func TestThinProductOfWindows(t *testing.T) {
 			}
 			wide := func(name string) string { return b.add("Neg", b.add("Cast", name, to(onnxpb.TensorProto_FLOAT))) }
 			outputs := []string{wide(b.add("MatMul", windows, w))}
-			if tt.read {
+			switch tt.other {
+			case 0:
+			case 1:
+				turned := b.add("Transpose", windows, list("perm", 1, 0))
+				outputs = append(outputs, wide(b.add("MatMul", turned, cast("y"))))
+			default:
 				outputs = append(outputs, wide(b.add("MatMul", windows, cast("v"))))
 			}
 			model := b.outputs(outputs...)

@@ -82,7 +82,8 @@ func (g *gonumTransform) Inverse(dst []float64, x []complex128) {
 // from from[p*stride+q] on, each len(from)/4 numbers after the one before, for q = 0..stride-1. It writes four numbers
 // to to[4*p*stride+q] and on, each stride numbers after the one before: a+b+c+d, w[0]((a-c)-i(b-d)), w[1]((a+c)-(b+d))
 // and w[2]((a-c)+i(b-d)), with w = twiddles[p]. i(b-d) and the sums are computed as written, and the products by four
-// real products and two sums, so that every implementation has the same bits.
+// real products and two sums: so has an implementation the same bits as this package on amd64. Elsewhere, Go may fuse a
+// product and a sum.
 type Pass func(to, from []complex128, twiddles [][3]complex128, stride int)
 
 // NewWith returns a plan for a power of two of 8 or more, which computes its passes by a function of the caller.

@@ -35,7 +35,7 @@ func MakeClips(dir string, b *ortgraphs.Bundle, clips int, set *config.Set) erro
 	wave := make([]int16, samples)
 	longest := min(samples-samples/20, int(float64(samples)/growth(b, set)))
 	for i := range clips {
-		n := longest - random.IntN(max(1, samples/20)) // like speech, the clips differ in length
+		n := max(1, longest-random.IntN(max(1, longest/20))) // like speech, the clips differ in length
 		tone := 100 + 150*random.Float64()
 		for t := range n {
 			phase := 2 * math.Pi * tone * float64(t) / float64(b.Manifest.Features.SampleRate)

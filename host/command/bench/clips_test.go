@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -11,6 +12,15 @@ import (
 	"github.com/xtts-host/xtts-host/shared/wav"
 )
 
+// long is a plugin with a stage that lengthens rows to 40 times their length.
+const long = `{"id": "long", "version": "1.0.0", "protocol": 1, "license": "MIT", "description": "long",
+"executable": {"linux_amd64": "long_linux_amd64", "linux_arm64": "long_linux_arm64"},
+"stages": [{"name": "long", "kind": "augment", "max_growth": 40, "deterministic": true,
+"inputs": [{"name": "waveform", "dtype": "f32", "shape": ["B", "T_wav"], "lengths": "waveform_lengths"},
+{"name": "waveform_lengths", "dtype": "i32", "shape": ["B"]}],
+"outputs": [{"name": "waveform", "dtype": "f32", "shape": ["B", "T_wav"], "lengths": "waveform_lengths"},
+{"name": "waveform_lengths", "dtype": "i32", "shape": ["B"]}]}]}`
+
 // TestClipsLeaveRoom: clips fit the largest bucket when stages have made them as long as they may.
 func TestClipsLeaveRoom(t *testing.T) {
 	bundle, err := ortgraphs.Load("../../../ortgraphs/testdata/pico")
@@ -18,10 +28,13 @@ func TestClipsLeaveRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	plugins := t.TempDir()
-	for _, name := range []string{"augment", "features"} {
-		text, err := os.ReadFile(filepath.Join("../../../plugins", name, "plugin.json"))
-		if err != nil {
-			t.Fatal(err)
+	for _, name := range []string{"augment", "features", "long"} {
+		text := []byte(long)
+		if name != "long" {
+			var err error
+			if text, err = os.ReadFile(filepath.Join("../../../plugins", name, "plugin.json")); err != nil {
+				t.Fatal(err)
+			}
 		}
 		dir := filepath.Join(plugins, name)
 		if err := os.Mkdir(dir, 0o700); err != nil {
@@ -39,13 +52,13 @@ func TestClipsLeaveRoom(t *testing.T) {
 	limit := buckets[len(buckets)-1]["T_wav"]
 	for _, c := range []struct {
 		augment []string
-		growth  float64 // at least
-	}{{nil, 1}, {[]string{"tempo"}, 1.1}, {[]string{"tempo", "speed"}, 1.2}} {
+		growth  float64
+	}{{nil, 1}, {[]string{"tempo"}, 1 / 0.9}, {[]string{"tempo", "speed"}, 1 / 0.9 / 0.9}, {[]string{"long"}, 40}} {
 		set := config.New()
 		set.Plugins, set.Augment = plugins, c.augment
 		factor := growth(bundle, set)
-		if factor < c.growth {
-			t.Errorf("%q: growth %g, want %g or more", c.augment, factor, c.growth)
+		if math.Abs(factor-c.growth) > 1e-9 {
+			t.Errorf("%q: growth %g, want %g", c.augment, factor, c.growth)
 		}
 		dir := filepath.Join(t.TempDir(), "data")
 		if err := MakeClips(dir, bundle, 4, set); err != nil {

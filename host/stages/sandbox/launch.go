@@ -18,7 +18,7 @@ type order struct {
 	// and RuleFlags are the flags to restrict itself with.
 	Status, Rules int
 	RuleFlags     uint32
-	NameThreads   uint64 // rights of Landlock to the folder of the program's threads, or 0
+	WriteTasks    uint64 // rights of Landlock to the folder of the program's threads, or 0
 	Last          int    // descriptor that the launcher is given
 	Calls         *calls // that are allowed; nil: all
 	Group         string // the file by which it joins its cgroup, or empty
@@ -69,11 +69,11 @@ func wrap(cmd *exec.Cmd, p Policy, m Mode, k kernel) (_ *Launch, err error) {
 		if err != nil {
 			return nil, err
 		}
-		o.Rules, o.RuleFlags, o.NameThreads = give(os.NewFile(uintptr(fd), "landlock")), flags, p.nameThreads(k.abi)
+		o.Rules, o.RuleFlags = give(os.NewFile(uintptr(fd), "landlock")), flags
 	}
 	if k.noCalls == "" {
 		allowed := p.calls(k.abi)
-		o.Calls = &allowed
+		o.Calls, o.WriteTasks = &allowed, p.writeTasks(k.abi)
 	}
 	switch {
 	case k.tasks.folder != "":

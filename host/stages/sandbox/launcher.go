@@ -95,12 +95,10 @@ func (o *order) restrict() (what string, err error) {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return "no_new_privs", err
 	}
-	if o.NameThreads != 0 {
-		if err := o.nameThreads(); err != nil {
-			return "Landlock, for names of threads", err
-		}
-	}
 	if o.Rules != 0 {
+		if err := o.allowTasks(); err != nil {
+			return "Landlock, for threads", err
+		}
 		if err := enforce(o.Rules, o.RuleFlags); err != nil {
 			return "Landlock", err
 		}
@@ -118,14 +116,17 @@ func (o *order) restrict() (what string, err error) {
 	return "", nil
 }
 
-// nameThreads adds the folder of this process's threads to the ruleset. A rule is for the inode of a file, which the
-// kernel may drop and make again for a folder in /proc. So the program keeps a descriptor of it.
-func (o *order) nameThreads() error {
+// allowTasks adds the folder of this process's threads to the ruleset, if it may write there. A rule is for the inode
+// of a file, which the kernel may drop and make again for a folder in /proc: the program keeps a descriptor of it.
+func (o *order) allowTasks() error {
+	if o.WriteTasks == 0 {
+		return nil
+	}
 	fd, err := unix.Open("/proc/self/task", unix.O_PATH|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return err
 	}
-	rule := ll.PathBeneathAttr{AllowedAccess: o.NameThreads, ParentFd: fd}
+	rule := ll.PathBeneathAttr{AllowedAccess: o.WriteTasks, ParentFd: fd}
 	return ll.LandlockAddPathBeneathRule(o.Rules, &rule, 0)
 }
 

@@ -70,10 +70,12 @@ func (p Policy) calls(abi int) calls {
 	return calls{Network: p.Network, Connect: p.GPU && exists(mps), Truncate: abi >= abiTruncate}
 }
 
-// nameThreads are the rights to the folder of the program's own threads. NVIDIA's driver writes the names of its
-// threads to /proc/self/task/ID/comm, and does not start if it cannot (CUDA_ERROR_OPERATING_SYSTEM, 304). Processes
-// that the program starts cannot write to theirs.
-func (p Policy) nameThreads(abi int) uint64 {
+// writeTasks are the rights to the folder of the program's own threads, /proc/self/task. NVIDIA's driver writes the
+// names of its threads there, to ID/comm, and does not start if it cannot (CUDA_ERROR_OPERATING_SYSTEM, 304). Landlock
+// has no rule for single files of threads to come, so the program may write all of them, as without a sandbox:
+// oom_score_adj, attr and the maps of a user namespace, which seccomp keeps it from making. Processes that it starts
+// have folders of their own, without these rights.
+func (p Policy) writeTasks(abi int) uint64 {
 	switch {
 	case !p.GPU:
 		return 0

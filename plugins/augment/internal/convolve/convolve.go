@@ -73,13 +73,11 @@ func convolve(r *waveform.Row, y, h []float64, delay int) {
 	}
 }
 
-// fill sets a frame to the samples from one on, with zeros outside.
+// fill sets a frame to the samples from one on, which is not before the first, with zeros after the last.
 func fill(frame []float64, samples []float32, from int) {
-	lo := min(max(-from, 0), len(frame))
-	hi := min(max(len(samples)-from, lo), len(frame))
-	clear(frame[:lo])
-	for i := lo; i < hi; i++ {
+	end := min(max(len(samples)-from, 0), len(frame))
+	for i := range end {
 		frame[i] = float64(samples[from+i])
 	}
-	clear(frame[hi:])
+	clear(frame[end:])
 }

@@ -1,7 +1,7 @@
 // Package vector has inner loops of stages in the vector instructions of amd64: the Go compiler uses none. All are of
 // SSE2, which every amd64 processor has, so nothing depends on which one it is. Other architectures have the loops in
-// Go. A result has the same bits as in Go: each sample is computed by itself, with the same roundings, and sums have
-// the order of the function that they replace.
+// Go. A result has the same bits as the loop in Go has on amd64, where the compiler fuses no product with a sum: each
+// sample is computed by itself, with the same roundings, and sums have the order of the function that they replace.
 package vector
 
 import "math"
