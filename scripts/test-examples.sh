@@ -99,7 +99,7 @@ mkdir "$stale"
 cp -r plugins/examples/audiomentations/{plugin.py,plugin.json,run,Makefile,lock.py,requirements.txt} "$stale"
 cp "$kept/audiomentations/requirements.lock" "$stale"
 ln -s "$kept/audiomentations/.venv" "$stale/.venv"
-ln -s "$root/shared/python" "$stale/sdk"
+mkdir "$stale/sdk" && cp -r shared/python/xtts_plugin "$stale/sdk"
 bin/xtts-host plugins test "$stale" --cache-dir "$work/cache" >"$work/rules" || { cat "$work/rules"; exit 1; }
 echo '# newer' >>"$stale/requirements.lock"
 ! bin/xtts-host plugins test "$stale" --cache-dir "$work/cache" >"$work/rules" 2>&1 || fail "a stale environment is used"
