@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/xtts-host/xtts-host/host/data/dataset"
+	"github.com/xtts-host/xtts-host/host/run/plan"
 	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/host/stages/catalog"
 	"github.com/xtts-host/xtts-host/ortgraphs"
@@ -62,25 +63,15 @@ func MakeClips(dir string, b *ortgraphs.Bundle, clips int, set *config.Set) erro
 // growth is the factor by which the stages of the settings may make a clip longer, or 1 if they have an error: the run
 // names it.
 func growth(b *ortgraphs.Bundle, set *config.Set) float64 {
-	stages, m := b.Manifest.Pipeline, b.Manifest
-	if set.Pipeline != nil {
-		stages = set.Pipeline
-	}
-	entries, err := catalog.Scan(set.Plugins)
+	stages, plugins, err := plan.Pipeline(&set.Config, b.Manifest)
 	if err != nil {
 		return 1
 	}
-	if stages, err = catalog.Augment(stages, set.Augment, entries); err != nil {
-		return 1
-	}
-	columns, err := dataset.NewColumns(m, b.Path)
+	columns, err := dataset.NewColumns(b.Manifest, b.Path)
 	if err != nil {
 		return 1
 	}
-	resolved, err := catalog.Resolve(stages, entries, catalog.Types{
-		Dataset: columns.Tensors(), Inputs: m.Inputs, Buckets: m.Buckets, Features: m.Features, Files: m.Files,
-		Inference: m.Inference,
-	})
+	resolved, err := catalog.Resolve(stages, plugins, plan.Types(b.Manifest, columns))
 	if err != nil {
 		return 1
 	}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/xtts-host/xtts-host/host/base/exit"
 	"github.com/xtts-host/xtts-host/host/data/datafolder"
+	"github.com/xtts-host/xtts-host/host/data/dataset"
+	"github.com/xtts-host/xtts-host/host/settings/config"
 	"github.com/xtts-host/xtts-host/host/stages/catalog"
 	"github.com/xtts-host/xtts-host/host/train/memory"
 	"github.com/xtts-host/xtts-host/shared/hint"
@@ -34,28 +36,15 @@ func (d *Draft) ResolveStages(ctx context.Context) error {
 }
 
 // resolve finds the plugins and type-checks the pipeline.
-func (d *Draft) resolve() error {
-	entries, err := catalog.Scan(d.Config.Plugins)
-	if err != nil {
-		return exit.Advise(fmt.Errorf("--plugins %s: %w", d.Config.Plugins, err), catalog.Advice())
-	}
-	d.Stages.Folders = entries
-	d.Stages.Asked = d.Bundle.Manifest.Pipeline
-	if d.Config.Pipeline != nil {
-		d.Stages.Asked = d.Config.Pipeline
-	}
-	if d.Stages.Asked, err = catalog.Augment(d.Stages.Asked, d.Config.Augment, entries); err != nil {
+func (d *Draft) resolve() (err error) {
+	c := d.Config
+	if d.Stages.Asked, d.Stages.Folders, err = Pipeline(c, d.Bundle.Manifest); err != nil {
 		return err
 	}
-	if d.Stages.Asked, err = catalog.PlaceData(d.Stages.Asked, d.Config.PluginData, entries); err != nil {
-		return err
-	}
-	d.Stages.Resolved, err = catalog.Resolve(d.Stages.Asked, entries, catalog.Types{
-		Dataset: d.columns.Tensors(), Inputs: d.Bundle.Manifest.Inputs, Buckets: d.Buckets.Sizes,
-		Features: d.Bundle.Manifest.Features, Files: d.Bundle.Manifest.Files, Inference: d.Bundle.Manifest.Inference,
-		RequireChecksums: d.Config.RequireChecksums, DataGPU: !d.Placement.Data.OnCPU(),
-	})
-	if err != nil {
+	types := Types(d.Bundle.Manifest, d.columns)
+	types.Buckets, types.RequireChecksums = d.Buckets.Sizes, c.RequireChecksums
+	types.DataGPU = !d.Placement.Data.OnCPU()
+	if d.Stages.Resolved, err = catalog.Resolve(d.Stages.Asked, d.Stages.Folders, types); err != nil {
 		return d.inPipeline(err)
 	}
 	if d.Config.RequireSignatures {
@@ -75,6 +64,32 @@ func (d *Draft) resolve() error {
 		}
 	}
 	return nil
+}
+
+// Pipeline returns the stages that settings ask for, and the plugins of their folder.
+func Pipeline(
+	c *config.Config, b *manifest.Bundle,
+) (stages []manifest.StageInstance, plugins []catalog.Entry, err error) {
+	if plugins, err = catalog.Scan(c.Plugins); err != nil {
+		return nil, nil, exit.Advise(fmt.Errorf("--plugins %s: %w", c.Plugins, err), catalog.Advice())
+	}
+	stages = b.Pipeline
+	if c.Pipeline != nil {
+		stages = c.Pipeline
+	}
+	if stages, err = catalog.Augment(stages, c.Augment, plugins); err != nil {
+		return nil, plugins, err
+	}
+	stages, err = catalog.PlaceData(stages, c.PluginData, plugins)
+	return stages, plugins, err
+}
+
+// Types are the types of a pipeline between a data set and a bundle, in the bundle's buckets.
+func Types(b *manifest.Bundle, columns *dataset.Columns) catalog.Types {
+	return catalog.Types{
+		Dataset: columns.Tensors(), Inputs: b.Inputs, Buckets: b.Buckets, Features: b.Features, Files: b.Files,
+		Inference: b.Inference,
+	}
 }
 
 // fitStages reads what the plugins compute with, and checks whether their processes fit on the data GPU.
