@@ -31,9 +31,12 @@ type headroom struct {
 	r, ready *report.Report
 }
 
+// ofReady is what training on batches that are ready gains.
+func (h headroom) ofReady() float64 { return h.ready.StepsPerSecond/h.r.StepsPerSecond - 1 }
+
 // loader compares with input that never makes training wait.
 func (h headroom) loader() Headroom {
-	gain := h.ready.StepsPerSecond/h.r.StepsPerSecond - 1
+	gain := h.ofReady()
 	noise := math.Hypot(spread(h.r.StepMs.Distribution), spread(h.ready.StepMs.Distribution)) * (1 + gain)
 	text := fmt.Sprintf("%s steps/s, %+.1f %% ± %.1f: training on batches that are ready",
 		units.Rate(h.ready.StepsPerSecond), 100*gain, 100*noise)
@@ -59,7 +62,7 @@ func (h headroom) secondGPU() Headroom {
 		out.Text = "the plugins have a GPU of their own"
 	default:
 		gain, reason := s.Times-1, s.Reason
-		if ready := max(0, h.ready.StepsPerSecond/h.r.StepsPerSecond-1); ready < gain {
+		if ready := max(0, h.ofReady()); ready < gain {
 			gain, reason = ready, "training on batches that are ready gains no more; "+s.Reason
 		}
 		out.Gain, out.Text = &gain, fmt.Sprintf("at most %s more steps/s, predicted, not measured: %s",
