@@ -58,14 +58,7 @@ func TestAlignedProducts(t *testing.T) {
 				IrVersion: proto.Int64(9), Graph: b.graph,
 				OpsetImport: []*onnxpb.OperatorSetIdProto{{Version: proto.Int64(20)}},
 			}
-			r, err := shapes.Infer(model, shapes.Sizes{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			g, err := fuse.Lower(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			_, g := lowered(t, model, shapes.Sizes{})
 			if tt.rows > 40 {
 				g.LeastSaved = 1e-9
 			}

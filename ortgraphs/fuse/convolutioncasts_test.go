@@ -34,14 +34,7 @@ func TestConvolvedOnce(t *testing.T) {
 		outputs = append(outputs, b.add("Tanh", b.add("Cast", y, to(f32))))
 	}
 	model := b.outputs(outputs...)
-	r, err := shapes.Infer(model, shapes.Sizes{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := fuse.Lower(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, g := lowered(t, model, shapes.Sizes{})
 	g.WindowBytes = 1
 	convolutions, copies := 0, 0
 	regions := fuse.Partition(g)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse"
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse/cudac"
-	"github.com/xtts-host/xtts-host/ortgraphs/shapes"
 )
 
 // TestDocumentedExamples: the lines of code in docs/compiler.md are lines that the tests compile.
@@ -44,14 +43,7 @@ func TestExtended(t *testing.T) {
 	square = b.add("Slice", square, b.numbers(0), b.numbers(3), b.numbers(0))
 	twice := b.add("Neg", b.add("Neg", b.add("Exp", square)))
 	model := b.outputs(b.add("Tanh", b.add("MatMul", twice, twice)))
-	r, err := shapes.Infer(model, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := fuse.Lower(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r, g := lowered(t, model, nil)
 	regions, err := fuse.VerifiedPartition(g, fuse.Cancel, fuse.SetSquaresApart)
 	if err != nil {
 		t.Fatal(err)

@@ -37,6 +37,17 @@ func load(t testing.TB, path string) *onnxpb.ModelProto {
 // partition lowers and partitions a model.
 func partition(t testing.TB, m *onnxpb.ModelProto, sizes shapes.Sizes) (*shapes.Result, *fuse.Graph, []*fuse.Region) {
 	t.Helper()
+	r, g := lowered(t, m, sizes)
+	regions, err := fuse.VerifiedPartition(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, g, regions
+}
+
+// lowered is a graph before its passes.
+func lowered(t testing.TB, m *onnxpb.ModelProto, sizes shapes.Sizes) (*shapes.Result, *fuse.Graph) {
+	t.Helper()
 	r, err := shapes.Infer(m, sizes)
 	if err != nil {
 		t.Fatal(err)
@@ -45,11 +56,7 @@ func partition(t testing.TB, m *onnxpb.ModelProto, sizes shapes.Sizes) (*shapes.
 	if err != nil {
 		t.Fatal(err)
 	}
-	regions, err := fuse.VerifiedPartition(g)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r, g, regions
+	return r, g
 }
 
 // attentionOf and productsOf return the work of a region if it is that, or nil.

@@ -102,14 +102,7 @@ func computed(t *testing.T, g *fuse.Graph, regions []*fuse.Region) memory {
 // plainly returns the outputs of a model without regions.
 func plainly(t *testing.T, model *onnxpb.ModelProto) (outputs [][]number) {
 	t.Helper()
-	r, err := shapes.Infer(model, shapes.Sizes{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := fuse.Lower(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, g := lowered(t, model, shapes.Sizes{})
 	m := computed(t, g, nil)
 	for _, o := range g.Outputs {
 		outputs = append(outputs, m[o.Tensor])

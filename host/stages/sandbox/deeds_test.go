@@ -32,6 +32,19 @@ func deeds(file string) {
 	fmt.Println("fchmod:", err)
 }
 
+// output runs a confined command to its end, and returns what it wrote to both streams, and how it ended.
+func output(t *testing.T, cmd *exec.Cmd, launch *Launch) (string, error) {
+	t.Helper()
+	var out strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := launch.Started(cmd.Start()); err != nil {
+		t.Fatal(err)
+	}
+	defer launch.Close()
+	err := cmd.Wait()
+	return out.String(), err
+}
+
 // testProgram is the path of the test binary.
 func testProgram(t *testing.T) string {
 	t.Helper()
@@ -73,14 +86,7 @@ func TestInherited(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out strings.Builder
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := launch.Started(cmd.Start()); err != nil {
-		t.Fatal(err)
-	}
-	err = cmd.Wait()
-	launch.Close()
-	text := out.String()
+	text, err := output(t, cmd, launch)
 	if err != nil || strings.Contains(text, "passwd") || !strings.Contains(text, "3 -> /dev/null") {
 		t.Errorf("%v: descriptors of the program:\n%s", err, text)
 	}
@@ -132,14 +138,8 @@ func TestOlderKernels(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var out strings.Builder
-			cmd.Stdout, cmd.Stderr = &out, &out
-			if err := launch.Started(cmd.Start()); err != nil {
-				t.Fatal(err)
-			}
-			err = cmd.Wait()
+			text, err := output(t, cmd, launch)
 			_, moved := os.Stat(filepath.Join(writable, "b"))
-			text := out.String()
 			if err != nil || moved != nil || strings.Contains(text, "Permission denied") != (abi > 0) ||
 				strings.Contains(text, "Operation not permitted") != (noCalls == "") {
 				t.Errorf("Landlock %d, seccomp %q: %v, %v: %s", abi, noCalls, err, moved, text)
@@ -180,16 +180,8 @@ try $p/coredump_filter 0 dump; sh -c 'printf child > /proc/self/task/$$/comm' 2>
 			if err != nil {
 				t.Fatal(err)
 			}
-			var out strings.Builder
-			cmd.Stdout, cmd.Stderr = &out, &out
-			if err := launch.Started(cmd.Start()); err != nil {
-				t.Fatal(err)
-			}
-			err = cmd.Wait()
-			launch.Close()
-			if err != nil || out.String() != c.want {
-				t.Errorf("Landlock %d, GPU %t, seccomp %q: %q, want %q, %v",
-					abi, c.gpu, c.noCalls, out.String(), c.want, err)
+			if text, err := output(t, cmd, launch); err != nil || text != c.want {
+				t.Errorf("Landlock %d, GPU %t, seccomp %q: %q, want %q, %v", abi, c.gpu, c.noCalls, text, c.want, err)
 			}
 		}
 	}

@@ -289,25 +289,20 @@ func TestLimits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out strings.Builder
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := launch.Started(cmd.Start()); err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Wait(); err != nil {
+	text, err := output(t, cmd, launch)
+	if err != nil {
 		t.Error(err)
 	}
-	launch.Close()
-	lines := strings.Split(out.String(), "\n")
+	lines := strings.Split(text, "\n")
 	if len(lines) < 2 || lines[0] != "0" || len(lines[1]) > len("65536") {
-		t.Errorf("limits of dumps and files: %s", out.String())
+		t.Errorf("limits of dumps and files: %s", text)
 	}
 	for _, want := range []string{"NoNewPrivs:\t1", "CapInh:\t0000000000000000", "CapAmb:\t0000000000000000"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("no %q in %s", want, out.String())
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in %s", want, text)
 		}
 	}
-	if os.Geteuid() == 0 && !strings.Contains(out.String(), "CapEff:\t0000000000004006") {
-		t.Errorf("root has other capabilities: %s", out.String())
+	if os.Geteuid() == 0 && !strings.Contains(text, "CapEff:\t0000000000004006") {
+		t.Errorf("root has other capabilities: %s", text)
 	}
 }
