@@ -24,8 +24,7 @@ func sumThinProducts(g *Graph) {
 		t := n.Out[0]
 		var y Operand
 		if wide, thin, turned, ok := thinProduct(n); ok {
-			y = l.thinSums(t, wide, thin, 0).moved([]int{1, 0})
-			if turned {
+			if y = l.thinSums(t, wide, thin, 0); !turned {
 				y = y.moved([]int{1, 0})
 			}
 		} else if onlyWindows(n, uses) {
@@ -99,8 +98,8 @@ func onlyWindows(n *Node, uses map[*Tensor][]use) bool {
 	})
 }
 
-// thinSums adds the sums along a dimension of the wide operand, of products in f32. It returns them for each part of
-// the thin one along the other dimension: with the parts as columns for the last dimension, as rows for the first.
+// thinSums multiplies the wide operand with each part of the thin one, in f32, and adds the products up along a
+// dimension of both. It returns the sums of a part as a row, if that dimension is the first, or as a column.
 func (l *lowering) thinSums(t *Tensor, wide, thin Operand, along int) Operand {
 	exact := func(o Operand, name string) Operand {
 		if o.Tensor.Type == f32 {
@@ -109,7 +108,7 @@ func (l *lowering) thinSums(t *Tensor, wide, thin Operand, along int) Operand {
 		return l.elementwise("Cast", t.Name+"/"+name, f32, o.Shape(), o)
 	}
 	wide = exact(wide, "wide")
-	parts := 1 - along // the dimension of the thin operand along which there is one part for each sum
+	parts := 1 - along // the dimension along which the thin operand has its parts, and the sums of a part lie
 	count, rows := thin.Shape()[parts], wide.Shape()[parts]
 	join := &Node{Kind: Join, Op: "Concat", Axes: []int{along}}
 	for i := range count {
