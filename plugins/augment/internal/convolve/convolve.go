@@ -58,7 +58,7 @@ func convolve(r *waveform.Row, y, h []float64, delay int) {
 	last := (len(y) - 1 + delay) / block
 	for b := range last + 1 {
 		copy(window, window[block:])
-		fill(window[block:], r.Samples, b*block)
+		waveform.Part(window[block:], r.Samples, b*block)
 		t.Spectrum(input[b%parts*bins:][:bins], window)
 		from := b*block - delay // where the block lies in y
 		if from+block <= 0 {
@@ -71,13 +71,4 @@ func convolve(r *waveform.Row, y, h []float64, delay int) {
 		t.Inverse(frame, sum)
 		copy(y[max(from, 0):], frame[block+max(-from, 0):])
 	}
-}
-
-// fill sets a frame to the samples from one on, which is not before the first, with zeros after the last.
-func fill(frame []float64, samples []float32, from int) {
-	end := min(max(len(samples)-from, 0), len(frame))
-	for i := range end {
-		frame[i] = float64(samples[from+i])
-	}
-	clear(frame[end:])
 }

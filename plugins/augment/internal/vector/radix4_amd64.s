@@ -1,8 +1,9 @@
 #include "textflag.h"
 
-DATA negative<>+0(SB)/8, $0x8000000000000000
-DATA negative<>+8(SB)/8, $0
-GLOBL negative<>(SB), RODATA|NOPTR, $16
+// signLow has the sign of the lower number of two.
+DATA ·signLow+0(SB)/8, $0x8000000000000000
+DATA ·signLow+8(SB)/8, $0
+GLOBL ·signLow(SB), RODATA|NOPTR, $16
 
 // A twiddle factor (c, s) becomes (c, c) and (-s, s).
 #define TWIDDLE(at, c, s) \
@@ -24,7 +25,7 @@ TEXT ·radix4(SB), NOSPLIT, $0-40
 	IMULQ  CX, R9              // bytes between its inputs
 	LEAQ   (SI)(R9*2), R11
 	LEAQ   (R8)(R8*2), R12
-	MOVOU  negative<>(SB), X15
+	MOVOU  ·signLow(SB), X15
 
 run:
 	TWIDDLE(0, X9, X10)

@@ -1,14 +1,10 @@
 #include "textflag.h"
 
-DATA real<>+0(SB)/8, $0x8000000000000000
-DATA real<>+8(SB)/8, $0
-GLOBL real<>(SB), RODATA|NOPTR, $16
-
 // func multiplyAddAll(sum, a, b *complex128, n int)
 TEXT ·multiplyAddAll(SB), NOSPLIT, $0-32
 	MOVQ  sum+0(FP), DI; MOVQ a+8(FP), SI
 	MOVQ  b+16(FP), DX; MOVQ n+24(FP), CX
-	MOVOU real<>(SB), X7
+	MOVOU ·signLow(SB), X7
 
 next:
 	MOVUPD (SI), X0; MOVUPD (DX), X2

@@ -167,3 +167,14 @@ func (r *Row) Mix(noise []float64, power, snrDB float64) {
 // DBToPower and DBToAmplitude convert a level in dB into a factor of powers, or of amplitudes.
 func DBToPower(db float64) float64     { return math.Pow(10, db/10) }
 func DBToAmplitude(db float64) float64 { return math.Pow(10, db/20) }
+
+// Part copies samples from one on, with zeros outside.
+func Part(dst []float64, samples []float32, from int) {
+	lo := min(max(-from, 0), len(dst))
+	hi := min(max(len(samples)-from, lo), len(dst))
+	clear(dst[:lo])
+	for i, x := range samples[min(from+lo, len(samples)):min(from+hi, len(samples))] {
+		dst[lo+i] = float64(x)
+	}
+	clear(dst[hi:])
+}

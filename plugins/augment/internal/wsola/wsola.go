@@ -54,8 +54,8 @@ func (s Sizes) Stretch(r *waveform.Row, dst, samples []float32, tempo float64) {
 		if wanted != next {
 			next = s.similar(r, samples, before+s.block, wanted)
 		}
-		part(out, samples, before+s.block)
-		part(in, samples, next)
+		waveform.Part(out, samples, before+s.block)
+		waveform.Part(in, samples, next)
 		for i := range dst[at:min(at+s.block, len(dst))] {
 			dst[at+i] = float32(out[i] + float64(fade[i]*(in[i]-out[i])))
 		}
@@ -68,12 +68,12 @@ func (s Sizes) similar(r *waveform.Row, samples []float32, model, wanted int) in
 	frame := r.Float64(frames, s.size)
 	t := r.Transform(s.size)
 	modelSpectrum, spectrum := r.Complex(blocks, s.size/2+1), r.Complex(correlations, s.size/2+1)
-	part(frame[:s.block], samples, model)
+	waveform.Part(frame[:s.block], samples, model)
 	clear(frame[s.block:])
 	t.Spectrum(modelSpectrum, frame)
 
 	lags := 2*s.search + 1
-	part(frame, samples, wanted-s.search)
+	waveform.Part(frame, samples, wanted-s.search)
 	energy := r.Float64(sums, lags)
 	sum := waveform.Power(frame[:s.block])
 	for lag := range lags {
@@ -95,15 +95,4 @@ func (s Sizes) similar(r *waveform.Row, samples []float32, model, wanted int) in
 		}
 	}
 	return wanted - s.search + best
-}
-
-// part copies samples from one on, with zeros outside.
-func part(dst []float64, samples []float32, from int) {
-	lo := min(max(-from, 0), len(dst))
-	hi := min(max(len(samples)-from, lo), len(dst))
-	clear(dst[:lo])
-	for i, x := range samples[min(from+lo, len(samples)):min(from+hi, len(samples))] {
-		dst[lo+i] = float64(x)
-	}
-	clear(dst[hi:])
 }
