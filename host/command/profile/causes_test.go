@@ -36,7 +36,8 @@ func TestCauses(t *testing.T) {
 		{name: "transfer", c: computer{decode: 10 * ms, train: 20 * ms, transfer: 60 * ms, stages: stages(5*ms, 8*ms)},
 			cause: "transfer", mended: func(c *computer) { c.transfer = 0 }},
 		{name: "a short ring", c: computer{decode: 30 * ms, train: 20 * ms, transfer: ms, stages: stages(15*ms, 15*ms)},
-			setup: []bottleneck.Setting{{Name: "buffer-size", Value: "2"}}, cause: "buffer", change: "--buffer-size 4"},
+			setup: []bottleneck.Setting{{Name: "buffer-size", Value: "2"}},
+			cause: "buffer", change: "--buffer-size 50"},
 		{name: "healthy", c: computer{decode: 30 * ms, train: 20 * ms, transfer: ms, stages: stages(15*ms, 15*ms)},
 			cause: "train"},
 	} {
@@ -87,7 +88,7 @@ func TestUneven(t *testing.T) {
 			c = computer{decode: 65 * ms, train: 20 * ms, varies: 1, seed: seed}
 			setup = with(usual(&c), bottleneck.Setting{Name: "buffer-size", Value: "4"},
 				bottleneck.Setting{Name: "num-workers", Value: "4"})
-			cause, change = "buffer", "--buffer-size 16"
+			cause, change = "buffer", "--buffer-size 50"
 		}
 		r, _ := c.run(t, setup)
 		f := r.Verdict.Findings[0]

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"runtime"
 	"sync"
+	"syscall"
+	"time"
 
 	"github.com/xtts-host/xtts-host/host/base/units"
 	"github.com/xtts-host/xtts-host/host/observe/event"
@@ -44,6 +46,8 @@ type tuner struct {
 	groups  []adapt.Group // decoders, then plugins; Workers are those that are wanted
 	phases  []int         // by phase of the pipeline: its group, -1 for none
 	moving  bool          // the groups do not have the wanted workers yet
+	spent   time.Duration // of all cores, by this process and the plugins, until the last decision
+	decided time.Time     // when that was
 }
 
 // resizable is implemented by the pools of this process. Workers of such a pool counts the processes that are being
@@ -51,6 +55,7 @@ type tuner struct {
 type resizable interface {
 	Resize(n int)
 	Running() []supervise.Running
+	Stats() supervise.Stats
 }
 
 func newTuner(c *Config, g *guards) *tuner {
@@ -131,12 +136,34 @@ func (t *tuner) decide(p *pipeline.Pipeline, b *pipeline.Batch, m adapt.Measured
 		}
 		say(event.Depth, from, d.Now, why)
 	}
-	if t.settled(p) {
+	m.Cores = t.cores()
+	if t.settled(p) && d.Now == from { // a larger depth may be enough
 		if move := t.balance.Next(t.loaded(phases), m); move != nil {
 			t.move(move, say)
 		}
 	}
 	p.Resize(d.Now, t.groups[0].Workers)
+}
+
+// cores returns the share of the time of all cores that this process and the plugins took since the last call. It is 0
+// the first time, and if a process has ended meanwhile.
+func (t *tuner) cores() float64 {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	now, spent := time.Now(), time.Duration(u.Utime.Nano()+u.Stime.Nano())
+	for _, pool := range t.pools {
+		if own, ok := pool.(resizable); ok {
+			spent += own.Stats().CPU
+		}
+	}
+	took, since := spent-t.spent, t.decided
+	t.spent, t.decided = spent, now
+	if since.IsZero() || took <= 0 {
+		return 0
+	}
+	return took.Seconds() / (now.Sub(since).Seconds() * float64(runtime.GOMAXPROCS(0)))
 }
 
 // settled reports whether the groups have the wanted workers, and the times are of these alone. A plugin may take

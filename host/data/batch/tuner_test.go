@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/xtts-host/xtts-host/host/observe/event"
 	"github.com/xtts-host/xtts-host/host/stages/adapt"
@@ -20,6 +21,7 @@ type sizedPool struct {
 	fakePool     // its workers include those that start or end
 	running  int // processes accept calls
 	asked    []int
+	cpu      time.Duration
 }
 
 func (p *sizedPool) Resize(n int) {
@@ -28,6 +30,8 @@ func (p *sizedPool) Resize(n int) {
 }
 
 func (p *sizedPool) Running() []supervise.Running { return make([]supervise.Running, p.running) }
+
+func (p *sizedPool) Stats() supervise.Stats { return supervise.Stats{CPU: p.cpu} }
 
 // started has all processes accept calls.
 func (p *sizedPool) started() { p.running = p.workers }
@@ -83,24 +87,27 @@ func (t *tunerTest) decideAt(step int64) {
 		[]pipeline.Phase{{Busy: 9 * one}, {Busy: 60 * one, Queue: 200 * one}, {Busy: one}, {}})
 }
 
-// TestTunerMovesWorkers: one decoder goes, a process comes, and nothing is decided before it accepts calls.
+// TestTunerMovesWorkers: at the largest depth, one decoder goes, a process comes, and nothing is decided before it
+// accepts calls.
 func TestTunerMovesWorkers(t *testing.T) {
 	test := newTunerTest(t, nil)
-	test.decideAt(1)
+	for _, step := range []int64{1, 5, 7} {
+		test.decideAt(step)
+	}
 	for _, step := range []int64{9, 13, 17, 25} { // it is still being started
-		if test.decideAt(step); !test.moving || len(test.said) != 3 {
+		if test.decideAt(step); !test.moving || len(test.said) != 4 {
 			t.Fatalf("at step %d: %q, moving %t", step, test.said, test.moving)
 		}
 	}
 	test.uneven.started()
 	test.decideAt(33) // the first decision with it; its times are not yet of it alone
-	if want := []string{"1: depth 2 3", "1: decode 2 1", "1: uneven 1 2"}; !slices.Equal(test.said, want) ||
-		!slices.Equal(test.uneven.asked, []int{2}) || test.moving {
+	want := []string{"1: depth 2 4", "5: depth 4 8", "7: decode 2 1", "7: uneven 1 2"}
+	if !slices.Equal(test.said, want) || !slices.Equal(test.uneven.asked, []int{2}) || test.moving {
 		t.Errorf("%q, asked for %v, moving %t; want %q", test.said, test.uneven.asked, test.moving, want)
 	}
 	test.decideAt(49) // no faster: back
-	if want := []string{"49: uneven 2 1", "49: decode 1 2"}; !slices.Equal(test.said[3:], want) || !test.moving {
-		t.Errorf("%q, want %q", test.said[3:], want)
+	if want := []string{"49: uneven 2 1", "49: decode 1 2"}; !slices.Equal(test.said[4:], want) || !test.moving {
+		t.Errorf("%q, want %q", test.said[4:], want)
 	}
 	test.decideAt(65) // two processes, of which one has not ended
 	if !test.moving {
@@ -110,8 +117,20 @@ func TestTunerMovesWorkers(t *testing.T) {
 	for step := range int64(9) {
 		test.decideAt(81 + 16*step)
 	}
-	if len(test.said) != 5 {
+	if len(test.said) != 6 {
 		t.Errorf("%q", test.said)
+	}
+}
+
+// TestTunerLeavesBusyCores: a run that takes all cores gets no more processes.
+func TestTunerLeavesBusyCores(t *testing.T) {
+	test := newTunerTest(t, nil)
+	for step := range int64(9) {
+		test.uneven.cpu += time.Hour
+		test.decideAt(1 + 16*step)
+	}
+	if want := []string{"1: depth 2 4", "17: depth 4 8"}; !slices.Equal(test.said, want) {
+		t.Errorf("%q, want %q", test.said, want)
 	}
 }
 
@@ -135,8 +154,10 @@ func TestTunerLeavesFixedNumbers(t *testing.T) {
 		"other rank": func(c *Config) { c.Pools[0] = &fakePool{workers: 1} },
 	} {
 		test := newTunerTest(t, change)
-		test.decideAt(17)
-		if want := []string{"17: depth 2 3"}; !slices.Equal(test.said, want) {
+		for _, step := range []int64{17, 33, 49, 65} {
+			test.decideAt(step)
+		}
+		if want := []string{"17: depth 2 4", "33: depth 4 8"}; !slices.Equal(test.said, want) {
 			t.Errorf("%s: %q, want %q", name, test.said, want)
 		}
 	}

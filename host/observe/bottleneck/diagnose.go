@@ -58,8 +58,9 @@ const (
 	vectorBatch = 8
 	// maxSlots is the largest value of --slots.
 	maxSlots = 8
-	// longRing is the number of ring slots that even out the times of decoding and of stages.
-	longRing = 16
+	// longRing is the number of ring slots that even out the times of decoding and of stages: the default of
+	// --buffer-size. The mean times, from which the other numbers follow, would be content with fewer.
+	longRing = 50
 )
 
 // Diagnose returns what limits the run, and then what else costs speed. The first finding is what limits it.
@@ -219,6 +220,9 @@ func (d *diagnosis) raise(cause, before, after, flag string, n, most int, set fu
 			to = d.enough(p.ms, n, most)
 		}
 	}
+	if cause == Buffer {
+		to = max(to, longRing)
+	}
 	set(to)
 	d.say(Finding{
 		Cause: cause, Advice: fmt.Sprintf("%s to %d%s%s", before, to, Now(n), after),
@@ -285,9 +289,9 @@ func (d *diagnosis) vary() {
 	const why = "Each part is fast enough in the mean, but their times vary"
 	switch to := min(maxSlots, 2*max(2, s.Slots)); {
 	case d.Limit != transfer && s.BufferSize > 0 && s.BufferSize < longRing:
-		f.Cause, f.Change = Buffer, &Setting{"buffer-size", fmt.Sprint(4 * s.BufferSize)}
+		f.Cause, f.Change = Buffer, &Setting{"buffer-size", fmt.Sprint(longRing)}
 		f.Advice = fmt.Sprintf("%s: raise --buffer-size to %d%s, so that slow batches are ready all the same.", why,
-			4*s.BufferSize, Now(s.BufferSize))
+			longRing, Now(s.BufferSize))
 	case s.Slots >= maxSlots:
 		f.Advice = why + ". All --slots are in use."
 	default:

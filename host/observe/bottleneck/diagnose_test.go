@@ -243,7 +243,7 @@ func TestGains(t *testing.T) {
 			[]found{{"transfer", "", 1}}},
 		{"a short ring", but(run(20, phase("decode", 60), phase("noise", 20)),
 			func(m *Measured) { m.Setup.BufferSize, m.Queued, m.Steps = 2, false, 300 }),
-			[]found{{"buffer", "buffer-size=5", 1. / 3}, {"decode", "num-workers=4", 0.5}}},
+			[]found{{"buffer", "buffer-size=50", 1. / 3}, {"decode", "num-workers=4", 0.5}}},
 		{"times that vary", but(run(5, phase("decode", 10), phase("transfer", 5)),
 			func(m *Measured) { m.Queued, m.Steps = false, 300 }), []found{{"slots", "slots=6", 0.25}}},
 		{"files", but(run(0), func(m *Measured) { m.Other = 4 }), []found{{"train", "", -1}, {"other", "", 0.25}}},

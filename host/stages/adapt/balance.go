@@ -25,10 +25,10 @@ type Move struct {
 
 // The limits of Balance.
 const (
-	slower = 0.95 // of the pipeline's time: the trainer's, from which on the pipeline limits the run
 	queued = 0.1  // of the work on a batch: the wait for a turn from which on batches queue
 	spare  = 0.7  // largest share of time in which the workers of a group that gives one away then work
 	gained = 0.95 // of a time before a move: that after it, at which the move was of use
+	full   = 0.9  // of the cores' time: that of the run, from which on one more worker would only share them
 )
 
 // Balance moves workers between groups. The zero value is ready for use.
@@ -45,8 +45,9 @@ type Balance struct {
 // Next decides about the groups of a pipeline, or returns nil. It moves one worker at a time: when the pipeline limits
 // the run, to the group that batches queue for, from the group that has most workers to spare. A move after which the
 // time between batches is not at least 5 % shorter is taken back, and not tried again. So is one after which the group
-// is not at least 5 % faster: its workers share the cores, and it is a larger depth that has shortened the time. The
-// caller calls Next when the numbers of workers are those of the last move, and m has been measured with them alone.
+// is not at least 5 % faster: its workers share the cores. While the run takes all cores, none gets a worker. The
+// caller calls Next when the numbers of workers are those of the last move, and m has been measured with them alone, at
+// one depth.
 func (b *Balance) Next(groups []Group, m Measured) *Move {
 	if !m.known() {
 		return nil
@@ -54,7 +55,7 @@ func (b *Balance) Next(groups []Group, m Measured) *Move {
 	if move := b.tried; move != nil {
 		b.tried = nil
 		useful := m.Ready.Mean <= gained*b.before && groups[move.To].each() <= gained*b.each
-		if !useful && m.Train.Mean < slower*m.Ready.Mean {
+		if !useful && m.limits() {
 			if b.useless == nil {
 				b.useless = map[int]bool{}
 			}
@@ -62,7 +63,7 @@ func (b *Balance) Next(groups []Group, m Measured) *Move {
 			return &Move{move.From, move.To, "one more was of no use"}
 		}
 	}
-	if m.Train.Mean >= slower*m.Ready.Mean {
+	if !m.limits() || m.Cores >= full {
 		return nil
 	}
 	to := b.limiting(groups)

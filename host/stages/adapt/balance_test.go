@@ -14,6 +14,8 @@ func TestBalance(t *testing.T) {
 	idleStage, calm := stage, stage
 	idleStage.Fixed, calm.Queue = true, 0.005
 	busy := group("decode", 2, 50, 3)
+	fullCores := slow(60)
+	fullCores.Cores = 0.95
 	for _, tt := range []struct {
 		name   string
 		total  int
@@ -29,6 +31,7 @@ func TestBalance(t *testing.T) {
 		{"the decoders are busy", 4, []Group{busy, stage, other}, slow(60), nil},
 		{"there are enough", 9, []Group{decode, group("stage", 4, 60, 200), other}, slow(60), nil},
 		{"to the decoders", 4, []Group{group("decode", 2, 90, 70), group("stage", 2, 5, 0)}, slow(45), &Move{From: 1}},
+		{"the run takes all cores", 9, []Group{decode, stage, other}, fullCores, nil},
 		{"too few times", 9, []Group{decode, stage, other}, Measured{Train: constant(20)}, nil},
 	} {
 		b := Balance{Total: tt.total}

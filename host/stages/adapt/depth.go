@@ -62,10 +62,11 @@ const firstPatience, mostPatience = 8, 64
 
 // Next decides. It returns why the depth changes, or "" if it does not.
 //
-// The depth grows to Need, if that is more than an eighth above it, but at most doubles. It shrinks by a quarter after
-// several decisions in a row in which Need was at most three quarters of it, but not below Need, or in which the
-// pipeline was always held back, but not below its pace and one batch. A depth that is never less than enough cannot be
-// told from one that is too large.
+// The depth grows to Need, if that is more than an eighth above it, but at most doubles. If the pipeline limits the
+// run, it grows to Max: more batches at a time keep more cores busy, and what that gains cannot be told from the times
+// of fewer. It shrinks by a quarter after several decisions in a row in which Need was at most three quarters of it,
+// but not below Need, or in which the pipeline was always held back, but not below its pace and one batch. A depth that
+// is never less than enough cannot be told from one that is too large.
 func (d *Depth) Next(m Measured) (why string) {
 	if m.Train.N < fewest || !m.Held && !m.known() {
 		return ""
@@ -76,6 +77,9 @@ func (d *Depth) Next(m Measured) (why string) {
 		need = m.Need()
 	}
 	if !m.Held {
+		if m.limits() {
+			need = d.Max
+		}
 		least, why = need, fmt.Sprintf("a batch takes the pipeline %s, and the trainer %s", m.Ready, m.Train)
 	}
 	need, least = min(max(need, d.Min), d.Max), max(least, d.Min)

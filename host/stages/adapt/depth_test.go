@@ -99,6 +99,10 @@ func TestDepth(t *testing.T) {
 			{"need", held(needs(t, 18)), 7, 9}, {"long", held(needs(t, 18)), 1, 6}, {"unknown", unknown, 8, 4},
 			{"the pace and one", unknown, 90, 4},
 		}},
+		{"it grows to the limit if the pipeline limits the run, and stays", Depth{Now: 3, Min: 2, Max: 20}, []decision{
+			{"first", slow(30), 1, 6}, {"second", slow(30), 1, 12}, {"third", slow(30), 90, 20},
+			{"equally fast", slow(21), 8, 15},
+		}},
 		{"it stays at its minimum", Depth{Now: 3, Min: 3, Max: 3}, []decision{
 			{"less", needs(t, 2), 90, 3}, {"held", held(needs(t, 2)), 90, 3}, {"more", needs(t, 9), 9, 3},
 		}},

@@ -22,6 +22,8 @@ type Measured struct {
 	Work, Queue float64
 	// Held says that all device slots had batches whenever another one was READY, since the measurement before.
 	Held bool
+	// Cores is the share of the time of all cores that the run took with its plugins; 0 if it is unknown.
+	Cores float64
 }
 
 const (
@@ -114,3 +116,9 @@ func withoutPauses(train []float64) []float64 {
 func (m *Measured) known() bool {
 	return m.Train.N >= fewest && m.Ready.N >= fewest && m.Ready.Mean > 0
 }
+
+// slower is the share of the pipeline's time for a batch, the trainer's below which the pipeline limits the run.
+const slower = 0.95
+
+// limits reports whether the pipeline is known to limit the run.
+func (m *Measured) limits() bool { return m.known() && m.Train.Mean < slower*m.Ready.Mean }
