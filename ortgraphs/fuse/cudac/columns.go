@@ -12,9 +12,10 @@ type columns struct {
 }
 
 const (
-	// turnThreads limits the threads of a region with column sums: 2,048 for each processor of an H200. Larger blocks
-	// leave fewer partial sums.
-	turnThreads = 264 * 1024
+	// turnThreads limits the threads of a region with column sums: 1,024 for each processor of an H200, and twice as
+	// many if there are registers for them. Each block completes its sums, and leaves partial sums, so more blocks than
+	// run at a time only do more.
+	turnThreads = 132 * 1024
 	// narrowLoads is the number of vectors of bf16 up to which the 32 registers that two blocks of 1,024 threads leave
 	// each thread of a processor are enough, if it reads nothing else and keeps one sum of each column.
 	narrowLoads = 2
@@ -22,6 +23,9 @@ const (
 	wideLoads = 4
 	// wideSums is the number of sums up to which it has the registers for them.
 	wideSums = 32
+	// crowdedVector is the size of the vectors of a region with more of either: with 8 elements, a thread has so many
+	// registers that a quarter of a processor's threads run at a time, too few to hide how long each instruction takes.
+	crowdedVector = 4
 	// mostTurns is the number of rows up to which a thread adds numbers in f64, of which there are no partial sums.
 	mostTurns = 64
 	// wholeColumns is the number of vectors in a row from which the blocks that add all rows fill the processors, so
@@ -29,19 +33,26 @@ const (
 	wholeColumns = 132 * 32
 )
 
-func newColumns(b *body) (*Kernel, error) {
+// crowded reports whether a thread of a region that reduces no rows reads or adds up more vectors than it has registers
+// for in a block of 1,024.
+func (b *body) crowded() bool {
+	return !b.shape.reduces && (len(b.phases[0].loads) > wideLoads || len(b.sums)*b.shape.V > wideSums)
+}
+
+func newColumns(b *body, crowded bool) (*Kernel, error) {
 	if len(b.phases) > 1 {
 		return nil, unsupported("it uses a reduction of rows")
 	}
 	s := b.shape
 	k := &columns{body: b, threads: blockThreads, across: min(s.C/s.V, blockThreads)}
+	limit := turnThreads
 	if len(b.sums) > 0 {
 		k.threads = 1024
-		if len(b.phases[0].loads) > wideLoads || len(b.sums)*s.V > wideSums {
+		if crowded {
 			k.threads = 512
 		}
 		if k.narrow() {
-			k.blocksPerProcessor = 2
+			k.blocksPerProcessor, limit = 2, 2*turnThreads
 		}
 		double := isDouble(b.sums[0].Out[0].Type)
 		if double || s.C/s.V >= wholeColumns { // one block adds all rows of its columns
@@ -61,7 +72,7 @@ func newColumns(b *body) (*Kernel, error) {
 	case b.whole:
 		k.blocks[0] = 1
 	case len(b.sums) > 0:
-		k.blocks[0] = min(k.blocks[0], max(1, turnThreads/k.threads/k.blocks[1]))
+		k.blocks[0] = min(k.blocks[0], max(1, limit/k.threads/k.blocks[1]))
 	default:
 		k.blocks[0] = min(k.blocks[0], 1<<20)
 	}

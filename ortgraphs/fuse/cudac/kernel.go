@@ -111,6 +111,11 @@ func newPlaced(r *fuse.Region) (*Kernel, error) {
 		}
 	}
 	b, err := newBody(r, l, s)
+	crowded := err == nil && b.crowded()
+	if crowded && s.V > crowdedVector {
+		s.V = crowdedVector
+		b, err = newBody(r, l, s)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +125,7 @@ func newPlaced(r *fuse.Region) (*Kernel, error) {
 	if s.reduces {
 		return newRows(b).kernel(), nil
 	}
-	return newColumns(b)
+	return newColumns(b, crowded)
 }
 
 // readsInputs returns an error if the program reads what is no input of the region.

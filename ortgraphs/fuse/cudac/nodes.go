@@ -31,6 +31,8 @@ func (b *body) elementwise(n *fuse.Node) error {
 		code = shorter
 	} else if shorter, ok := b.ofLogistic(n); ok {
 		code = shorter
+	} else if shorter, ok := b.ofAngle(n, operands[0], vector); ok {
+		code = shorter
 	}
 	if rounds(n) {
 		if vector && slices.Contains(b.region.Out, t) {

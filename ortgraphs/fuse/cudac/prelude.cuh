@@ -123,6 +123,15 @@ __device__ inline float normal_of(float x) {
 __device__ inline float gelu_of(float x) { return x * normal_of(x); }
 __device__ inline float gelu_tanh_of(float x) { return x * sigmoid_of(1.595769122f * (x + 0.044715f * x * x * x)); }
 
+struct sine_cosine {
+	float sine, cosine;
+};
+__device__ inline sine_cosine sine_cosine_of(float x) {
+	sine_cosine both;
+	sincosf(x, &both.sine, &both.cosine);
+	return both;
+}
+
 // In f64 no form is shorter than the precise one.
 __device__ inline double sigmoid_of(double x) { return 1.0 / (1.0 + exp(-x)); }
 __device__ inline double softplus_of(double x) { return x > 0.0 ? x + log1p(exp(-x)) : log1p(exp(x)); }

@@ -18,6 +18,9 @@ type rows struct {
 const (
 	// maxWarpRow is the number of columns up to which a warp computes a row.
 	maxWarpRow = 1024
+	// minBlockRow is the number of columns from which a block computes a row if there are at most fewRows: with a warp
+	// for each, there is no block for most processors of an H200.
+	minBlockRow, fewRows = 256, 132 * blockThreads / 32
 	// summingBlocks limits the blocks of a region with column sums, each of which leaves a partial sum of each: two for
 	// each processor of an H200.
 	summingBlocks = 264
@@ -26,7 +29,7 @@ const (
 func newRows(b *body) *rows {
 	s := b.shape
 	k := &rows{body: b, width: blockThreads}
-	if s.C <= maxWarpRow {
+	if s.C <= maxWarpRow && (s.C < minBlockRow || s.R > fewRows) {
 		for k.width = 1; k.width < 32 && k.width*s.V < s.C; {
 			k.width *= 2
 		}
