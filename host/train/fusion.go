@@ -33,6 +33,7 @@ type fusedGraphs struct {
 	sessions []*ort.Session  // by bucket
 
 	exported *ort.Session // the graph as exported, until the kernels are proved
+	proving  openProofs   // of the kernels
 	inputs   [][]tensors  // by slot and bucket
 	outputs  tensors
 
@@ -178,11 +179,13 @@ func (f *fusedGraphs) openAll(exported *ort.Session) {
 	for i := range f.plans {
 		f.sessions = append(f.sessions, f.open(i))
 	}
+	f.beginProofs()
 	f.times.Open = time.Since(began)
 }
 
 // closeAll closes all sessions.
 func (f *fusedGraphs) closeAll() (err error) {
+	err = f.closeProofs()
 	for _, s := range append(f.sessions, f.exported) {
 		err = errors.Join(err, closeSession(&f.model.memory, s))
 	}

@@ -288,6 +288,33 @@ func TestUnopened(t *testing.T) {
 	}
 }
 
+// TestClosedBeforeItsProofs: a model that is closed closes the proofs that it has begun, and begins no others.
+func TestClosedBeforeItsProofs(t *testing.T) {
+	b := open(t, pico)
+	var batches []goldenBatch
+	for i := range proofsAhead + 2 {
+		batches = append(batches, goldenBatch{Sizes: manifest.Bucket{"T_text": 3 + i, "T_mel": 5 + i, "T_ref_mel": 4}})
+	}
+	layouts, _ := shaped(t, b, 3, batches)
+	d, _ := fakeDevice(t)
+	before := sessions(t)
+	m, err := NewModel(ModelConfig{
+		Bundle: b, Arenas: arenasOf(b), Layouts: layouts, Slots: 1, Threads: 1, Device: d,
+		Fuse: FuseConfig{Compiler: fusedtest.NewCompiler(t)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &m.players[0].fusion.proving
+	if len(p.begun) != proofsAhead || len(p.waiting) != len(layouts)-proofsAhead {
+		t.Errorf("%d proofs are begun, %d wait", len(p.begun), len(p.waiting))
+	}
+	if err := m.Close(); err != nil || sessions(t) != before || len(p.begun) > 0 || len(p.waiting) > 0 {
+		t.Errorf("%v; %d more sessions are open, %d proofs are begun, %d wait", err, sessions(t)-before, len(p.begun),
+			len(p.waiting))
+	}
+}
+
 // TestUnfused: a graph that cannot be fused runs as exported, also in CUDA graphs.
 func TestUnfused(t *testing.T) {
 	g, b := readGolden(t, "pico.json"), open(t, pico)

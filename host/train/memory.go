@@ -165,6 +165,17 @@ func (m *memory) open(cfg ort.SessionConfig, graphs bool) *ort.Session {
 	if m.err != nil {
 		return nil
 	}
+	s, err := ort.NewSession(m.configured(cfg, graphs))
+	if err != nil {
+		m.err = err
+		return nil
+	}
+	m.own(s)
+	return s
+}
+
+// configured is the configuration of a session of the memory.
+func (m *memory) configured(cfg ort.SessionConfig, graphs bool) ort.SessionConfig {
 	cfg.Deterministic, cfg.Arena = m.device.Deterministic, m.values
 	if m.device.CUDA != nil {
 		cuda := *m.device.CUDA
@@ -174,14 +185,13 @@ func (m *memory) open(cfg ort.SessionConfig, graphs bool) *ort.Session {
 		}
 		cfg.CUDA = &cuda
 	}
-	s, err := ort.NewSession(cfg)
-	if err != nil {
-		m.err = err
-		return nil
-	}
+	return cfg
+}
+
+// own makes a session one of the memory's.
+func (m *memory) own(s *ort.Session) {
 	m.add(func() error { return closeSession(m, s) })
 	m.sessions = append(m.sessions, s)
-	return s
 }
 
 // closeSession closes one of the sessions; nil is none.

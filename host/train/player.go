@@ -66,7 +66,9 @@ func (p *player) open(m *Model, graph program, fuse FuseConfig, captures bool) {
 	if p.fusion != nil {
 		p.fusion.captures = captures
 		shareArena(&m.memory)
-		p.fusion.openAll(m.open(graph.session, false))
+		exported := graph.session
+		exported.Unplanned = true
+		p.fusion.openAll(m.open(exported, false))
 		if m.err == nil || errors.Is(m.err, ort.ErrOutOfMemory) {
 			return
 		}

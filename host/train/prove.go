@@ -40,9 +40,6 @@ func (t *trial) prove() error {
 		return err
 	}
 	f.times.Proof = time.Since(began)
-	if slices.Contains(f.sessions, f.exported) {
-		return nil
-	}
 	err = closeSession(&t.memory, f.exported)
 	f.exported = nil
 	return errors.Join(err, t.Shrink())
@@ -96,7 +93,7 @@ func (t *trial) proveBucket(bucket int, gradients []byte) error {
 			return nil
 		case round == comparisons:
 			f.distrusted[bucket] = fault
-			return f.rebind(bucket, f.exported)
+			return f.rebind(bucket, f.model.open(f.config, false))
 		}
 	}
 }

@@ -76,7 +76,7 @@ func (f *fusedGraphs) leaveUnproved(bucket int, names []string) {
 // adds that to the faults, and the others must be proved again.
 func (t *trial) proveLaunched(bucket int, with synthetic, trust bool) (unproved []string, again bool, err error) {
 	f := t.fusion
-	s, proof, err := f.openProof(bucket, t.device.CUDA != nil && t.device.CUDA.TF32)
+	s, proof, err := f.takeProof(bucket)
 	if err != nil || s == nil {
 		return nil, false, err
 	}
@@ -86,7 +86,10 @@ func (t *trial) proveLaunched(bucket int, with synthetic, trust bool) (unproved 
 		return nil, false, err
 	}
 	defer func() { err = errors.Join(err, read.close()) }()
-	var verdict fused.Trial
+	verdict := fused.Trial{}
+	if trust {
+		verdict.Trusted = f.plans[bucket].Unlike
+	}
 	for round, more := 0, true; more; round++ {
 		if round > 0 {
 			if err := t.fill(0, bucket, with); err != nil {
@@ -115,9 +118,7 @@ func (t *trial) proveLaunched(bucket int, with synthetic, trust bool) (unproved 
 		more = verdict.Add(verdicts)
 	}
 	for region, fault := range verdict.Faults() {
-		if !trust || !f.plans[bucket].Unlike(region) {
-			f.convict(bucket, region, fault)
-		}
+		f.convict(bucket, region, fault)
 	}
 	slices.Sort(unproved)
 	return slices.Compact(unproved), false, nil
@@ -132,19 +133,6 @@ func (f *fusedGraphs) convict(bucket, region int, fault error) {
 		}
 	}
 	f.faults[bucket][region] = fault
-}
-
-// openProof opens the proof of a bucket's kernels; nil if there are none.
-func (f *fusedGraphs) openProof(bucket int, tf32 bool) (*ort.Session, *fused.Proof, error) {
-	proof, err := f.plans[bucket].LinkProof(func(region int) bool { return f.faults[bucket][region] != nil }, tf32)
-	if err != nil || proof == nil {
-		return nil, nil, err
-	}
-	c := f.config
-	c.Name = fmt.Sprintf("%s, bucket %d, proof", c.Name, bucket)
-	c.Model, c.Kernels, c.Unoptimized = proof.Model, proof.Kernels, true
-	s := f.model.open(c, false)
-	return s, proof, f.model.err
 }
 
 // measurements are what a proof has measured, on the GPU.

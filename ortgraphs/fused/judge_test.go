@@ -59,3 +59,17 @@ func TestNoiseOfOneDraw(t *testing.T) {
 		}
 	}
 }
+
+// TestTrusted: a suspicion against a trusted region needs no more batches, and is no fault.
+func TestTrusted(t *testing.T) {
+	for _, trusted := range []bool{false, true} {
+		random := rand.New(rand.NewPCG(1, 1))
+		trial, batches := Trial{Trusted: func(int) bool { return trusted }}, 1
+		for trial.Add(batch(random, 0.01, 0.005, 0.1, false)) {
+			batches++
+		}
+		if faults := len(trial.Faults()); (faults == 0) != trusted || (batches == minRounds) != trusted {
+			t.Errorf("trusted %v: %d faults on %d batches", trusted, faults, batches)
+		}
+	}
+}

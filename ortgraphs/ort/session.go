@@ -35,6 +35,10 @@ type SessionConfig struct {
 	// Unoptimized runs the nodes as they are. For a graph that runs a few times, optimization takes longer than it
 	// saves.
 	Unoptimized bool
+	// Unplanned leaves out the plan of values that share memory, which takes seconds for thousands of nodes: ONNX
+	// Runtime compares the shape of each value with those of all that are no longer read. The values of Model then have
+	// no shapes, and no node writes over what it reads.
+	Unplanned bool
 	// Arena is memory that the session shares with others; nil means memory of its own.
 	Arena *Arena
 	// Kernels are what nodes of the domain [KernelDomain] launch; nil if the graph has none.
@@ -134,6 +138,12 @@ func (s *Session) open(c SessionConfig) error {
 		return reclassify(err)
 	}
 	defer options.Destroy()
+	var shapes map[string]manifest.Shape
+	if c.Unplanned {
+		if c.Model, shapes, err = unplanned(c.Model); err != nil {
+			return err
+		}
+	}
 	if err := s.configure(options, c); err != nil {
 		if library, ok := errors.AsType[*LibraryError](err); ok {
 			return library
@@ -155,8 +165,17 @@ func (s *Session) open(c SessionConfig) error {
 	if s.inputs, err = describeAll(s.pointer(), input); err != nil {
 		return err
 	}
-	s.outputs, err = describeAll(s.pointer(), output)
-	return err
+	if s.outputs, err = describeAll(s.pointer(), output); err != nil {
+		return err
+	}
+	for _, list := range [][]ValueInfo{s.inputs, s.outputs} {
+		for i := range list {
+			if shape, ok := shapes[list[i].Name]; ok {
+				list[i].Shape = shape
+			}
+		}
+	}
+	return nil
 }
 
 func (s *Session) configure(options *onnx.SessionOptions, c SessionConfig) error {
