@@ -2,6 +2,9 @@ package train
 
 import (
 	"errors"
+	"runtime"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/xtts-host/xtts-host/host/train/checkpoint"
 	"github.com/xtts-host/xtts-host/ortgraphs"
@@ -53,10 +56,13 @@ func (p *parameters) load(m *memory, read func(name string, to []byte) error) er
 	if err := errors.Join(m.mirror(&p.weights.block), p.state.mirror(m)); err != nil {
 		return err
 	}
+	var all errgroup.Group
+	all.SetLimit(runtime.GOMAXPROCS(0))
 	for _, t := range append(p.views("", p.weights), p.state.views()...) {
-		if err := read(t.Name, t.Data); err != nil {
-			return err
-		}
+		all.Go(func() error { return read(t.Name, t.Data) })
+	}
+	if err := all.Wait(); err != nil {
+		return err
 	}
 	if p.averages.arena != nil {
 		if err := m.mirror(&p.averages.block); err != nil {
@@ -78,12 +84,17 @@ func (p *parameters) upload(m *memory) error {
 	if err := m.mirror(&p.copies.block); err != nil {
 		return err
 	}
-	for _, s := range p.arena.Segments() {
-		if s.Compute == manifest.BF16 {
-			at := p.copies.span(s.Range)
-			narrow(p.copies.host[at.Offset:at.Offset+at.Bytes()], p.weights.numbers(s.Range))
+	var all errgroup.Group
+	all.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range p.params {
+		if short, ok := p.arena.Parameter(ortgraphs.Copies, i); ok {
+			all.Go(func() error {
+				narrow(p.copies.host[short.Offset:short.Offset+short.Bytes()], p.weightsOf(i))
+				return nil
+			})
 		}
 	}
+	all.Wait()
 	return m.push(&p.copies.block)
 }
 
