@@ -71,22 +71,14 @@ func (m *Matrix) place(batch, row, column int) int {
 	if m.Turned {
 		row, column = column, row
 	}
-	index := make([]int, rank)
+	var room [usualRank]int
+	index := append(room[:0], shape...) // of that length
 	index[rank-1], index[rank-2] = column, row
 	for i := rank - 3; i >= 0; i-- {
 		index[i] = batch % shape[i]
 		batch /= shape[i]
 	}
-	for _, v := range slices.Backward(m.Views) {
-		index = Source(v, index, func(i int) int { return v.Start + v.Step*i }, func(index []int) []int {
-			at, from := flatten(index, v.To), make([]int, len(v.From))
-			for i, d := range slices.Backward(v.From) {
-				from[i], at = at%d, at/d
-			}
-			return from
-		})
-	}
-	return flatten(index, m.Tensor.Shape)
+	return m.placeOf(index)
 }
 
 // separate gives the regions their own nodes.

@@ -336,22 +336,6 @@ func (d *Depthwise) weights(taps []depthwiseTap, order []int, channel int) bool 
 	return d.Steps[2] >= 0
 }
 
-// placeOf returns the place in memory of an operand's element.
-func (o Operand) placeOf(index []int) int {
-	for _, v := range slices.Backward(o.Views) {
-		slice := func(i int) int { return v.Start + i*v.Step }
-		index = Source(v, index, slice, func(index []int) []int {
-			at, from := flatten(index, v.To), make([]int, len(v.From))
-			for i, d := range slices.Backward(v.From) {
-				from[i] = at % d
-				at /= d
-			}
-			return from
-		})
-	}
-	return flatten(index, o.Tensor.Shape)
-}
-
 // add adds a node before another one, and returns its result.
 func (f *depthwiseFinder) add(before *Node, d *Depthwise, name string, in ...Operand) Operand {
 	n := &Node{Kind: Convolved, Op: "Depthwise", In: in, Convolution: d}
