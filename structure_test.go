@@ -76,7 +76,7 @@ var folders = []rule{
 	{"ortgraphs/fused/prooftest", "ortgraphs/fuse/... ortgraphs/fused ortgraphs/onnxpb ortgraphs/ort/... " +
 		"ortgraphs/shapes shared/manifest"},
 	{"ortgraphs/lifetime", "ortgraphs/onnxpb ortgraphs/shapes"},
-	{"ortgraphs/ort", "shared/hint shared/manifest"},
+	{"ortgraphs/ort", "ortgraphs/onnxpb shared/hint shared/manifest"},
 	{"ortgraphs/steady", "ortgraphs/onnxpb ortgraphs/shapes"},
 	{"ortgraphs/variant", "ortgraphs ortgraphs/onnxpb ortgraphs/safetensors shared/manifest"},
 
