@@ -1,10 +1,6 @@
 package room
 
-import (
-	"math"
-
-	"gonum.org/v1/gonum/blas/gonum"
-)
+import "math"
 
 // speed is that of sound, in meters per second.
 const speed = 343
@@ -42,32 +38,6 @@ func (b *box) samples(rt60 float64, rate int) int {
 	return int(seconds*float64(rate)) + 2*half
 }
 
-// half is half the width of a fractional delay, in samples: an image that arrives with the direct sound has its peak at
-// this sample of the response.
-const half = 16
-
-// steps is the number of positions between two samples.
-const steps = 4096
-
-// delays has the fractional delays: sample k of position p is a windowed sinc at k - half + 1 - p/steps.
-var delays = func() *[steps + 1][2 * half]float32 {
-	table := new([steps + 1][2 * half]float32)
-	for p := range table {
-		for k := range table[p] {
-			t := float64(k-half+1) - float64(p)/steps
-			table[p][k] = float32(0.5 * (1 + math.Cos(math.Pi*t/half)) * sinc(t))
-		}
-	}
-	return table
-}()
-
-func sinc(t float64) float64 {
-	if t == 0 {
-		return 1
-	}
-	return math.Sin(math.Pi*t) / (math.Pi * t)
-}
-
 // image is where the images along one axis lie, from the microphone, and how many walls reflect them.
 type image struct {
 	squared float64 // of the distance along the axis
@@ -97,11 +67,10 @@ func (b *box) along(list []image, axis int, farthest float64) []image {
 	return list
 }
 
-var blas gonum.Implementation
-
-// respond adds up the images in a response of 2*half samples or more, in proportion to 1/distance.
-func (b *box) respond(response []float32, rate int) {
-	clear(response)
+// respond adds up the images in a response of 2*half samples or more, in proportion to 1/distance. sums is scratch
+// memory for sumsOf(len(response)) values.
+func (b *box) respond(response, sums []float32, rate int) {
+	clear(sums)
 	scale := float64(rate) / speed
 	direct := b.distance()
 	farthest := direct + float64(len(response)-2*half)/scale
@@ -129,13 +98,12 @@ func (b *box) respond(response []float32, rate int) {
 					continue
 				}
 				distance := max(0.1, math.Sqrt(squared))
-				position := int((distance-direct)*scale*steps + 0.5)
-				at, between := position/steps, position%steps
-				if at+1+2*half <= len(response) { // the last sample of the sinc
-					blas.Saxpy(2*half, float32(gains[walls+z.walls]/distance), delays[between][:], 1,
-						response[at+1:at+1+2*half], 1)
+				position := (distance - direct) * scale
+				if at := int(position); at+1+2*half <= len(response) { // the last sample of the sinc
+					arrive(sums, at, float32(position-float64(at)), float32(gains[walls+z.walls]/distance))
 				}
 			}
 		}
 	}
+	delayAll(response, sums)
 }

@@ -5,10 +5,10 @@
 // A room has a random length, width, height and reverberation time, and random places of the speaker and the
 // microphone, at least 0.5 m from each wall, or a quarter of the way across a small room. All walls reflect the share
 // of the amplitude that gives the reverberation time by Eyring's formula. Each image of the speaker arrives at its
-// time, as a sinc of 32 samples in a Hann window, at one of 4096 positions between two samples: so at half the sample
-// rate its phase is within 0.0004. The response has all images up to the reverberation time, or in a small room with a
-// long one the two million that are nearest. As in the paper, a high pass takes away what adds up at the lowest
-// frequencies: here a Butterworth filter of second order at 50 Hz.
+// time, as a sinc of 32 samples in a Hann window: each sample is within 0.00002 of the peak. The response has all
+// images up to the reverberation time, or in a small room with a long one the two million that are nearest. As in the
+// paper, a high pass takes away what adds up at the lowest frequencies: here a Butterworth filter of second order at 50
+// Hz.
 //
 // The direct sound is not delayed. The row keeps its length, so the end of the reverberation is cut, and its power.
 package room
@@ -81,7 +81,7 @@ func (e *effect) Apply(r *waveform.Row) error {
 	r.Report("distance_m", b.distance())
 
 	response := r.Float32(0, b.samples(rt60, e.rate))
-	b.respond(response, e.rate)
+	b.respond(response, r.Float32(1, sumsOf(len(response))), e.rate)
 	h := r.Float64(0, len(response))
 	for i, x := range response {
 		h[i] = float64(x)
