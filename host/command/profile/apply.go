@@ -17,8 +17,13 @@ import (
 	"github.com/xtts-host/xtts-host/shared/hint"
 )
 
+// trialSeconds is how long a trial measures at least, at the speed of the first run: on a GPU, 100 steps take a second,
+// and a ring that is full at first hides for half of them that the pipeline is too slow.
+const trialSeconds = 5
+
 // apply tries changes and writes the settings of the fastest run.
 func (p *profiler) apply(ctx context.Context, r *Result) (*Applied, error) {
+	p.measure(max(p.Steps, int(trialSeconds*r.report.StepsPerSecond)))
 	p.say("\ntrying changes for up to %s\n", units.Duration(p.Budget))
 	s := search{
 		try: func(ctx context.Context, changes []bottleneck.Setting) (*report.Report, error) {

@@ -139,7 +139,8 @@ func (p *profiler) prepare(data string) (err error) {
 	if !config.Asked(s, "val-share") {
 		s.ValShare = 0 // steps are measured
 	}
-	s.MaxSteps, s.Epochs, s.EvalEvery = batch.WarmSteps+1+int64(p.Steps), 1_000_000, 1_000_000_000
+	p.measure(p.Steps)
+	s.Epochs, s.EvalEvery = 1_000_000, 1_000_000_000
 	s.CheckpointEvery, s.CheckpointMinutes, s.LogEvery, s.RunDir, s.Silent = 0, 0, 0, p.dir, true
 	s.Probe, s.Samples, s.SpokenClips, s.BestBy = nil, "", 0, report.ByLoss
 	if p.made = s.TrainData == ""; !p.made {
@@ -152,6 +153,9 @@ func (p *profiler) prepare(data string) (err error) {
 	}
 	return bench.MakeClips(data, p.bundle, clips, s)
 }
+
+// measure makes the runs from now on measure so many steps.
+func (p *profiler) measure(steps int) { p.set.MaxSteps = batch.WarmSteps + 1 + int64(steps) }
 
 // train runs some steps with changed settings and returns the report.
 func (p *profiler) train(

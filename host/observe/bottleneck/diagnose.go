@@ -162,7 +162,8 @@ func (d *diagnosis) limit() (name string, short bool) {
 	}
 	list := without(without(d.parts(&d.setup), Train), Cores)
 	slow := slowest(list)
-	if slow.ms < nearly*d.Step && (!d.Queued || d.Limit == transfer) {
+	shallow := d.setup.BufferSize > 0 && d.setup.BufferSize < longRing
+	if slow.ms < nearly*d.Step && (!d.Queued || d.Limit == transfer || shallow) {
 		return slots, short // no part is slow in the mean
 	}
 	for _, p := range list {

@@ -303,3 +303,26 @@ func TestChecks(t *testing.T) {
 		t.Errorf("%+v of no step", s)
 	}
 }
+
+// TestShallowRing: batches queue for a stage of varying times, but none is slow in the mean, and the ring holds two
+// batches: a longer ring is the advice, not more processes of a stage that is busy for a sixth of the time.
+func TestShallowRing(t *testing.T) {
+	m := Measured{
+		Steps: 100, Step: 17.6, Wait: 7.4, Queued: true, Limit: "waveaug",
+		Phases: []Phase{{"decode", 13.9, 2}, {"waveaug", 3.03, 1}, {"target", 1.09, 1}, {"transfer", 0.73, 1}},
+		Setup: Setup{
+			NumWorkers: 2, BufferSize: 2, Slots: 3, Cores: 16, SharedGPU: true,
+			PluginOf:  map[string]string{"waveaug": "augment", "target": "features"},
+			WorkersOf: map[string]int{"augment": 1, "features": 1},
+		},
+	}
+	f := Diagnose(&m)[0]
+	if f.Cause != Buffer || f.Change == nil || *f.Change != (Setting{"buffer-size", "50"}) || f.Gain == nil ||
+		math.Abs(*f.Gain-7.4/10.2) > 1e-9 || !f.AtMost {
+		t.Errorf("%+v", f)
+	}
+	m.Setup.BufferSize = 50
+	if f := Diagnose(&m)[0]; f.Cause != "waveaug" {
+		t.Errorf("with a long ring: %+v", f)
+	}
+}
