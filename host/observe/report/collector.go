@@ -219,6 +219,7 @@ func (c *Collector) Complete(r *Report, m Measured) {
 	r.Baselines = c.baselines(m.Baselines, r.Evaluation)
 	c.adapted.complete(r.Adaptive)
 	r.withoutNull()
+	r.countPlugins()
 	c.speed(r)
 	c.steps(r, m)
 	r.TransferHiddenRatio = transferHidden(m)

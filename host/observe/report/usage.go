@@ -13,7 +13,7 @@ import (
 )
 
 // CPU returns this process's use of memory and cores during a run of that wall time: its peak resident memory, and its
-// CPU time as a share of all cores. It does not include plugins, which are separate processes.
+// CPU time as a share of all cores. Plugins are separate processes: [Collector.Complete] adds their CPU time.
 func CPU(role string, wall time.Duration) (Memory, Utilization, error) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -22,6 +22,19 @@ func CPU(role string, wall time.Duration) (Memory, Utilization, error) {
 	busy := time.Duration(u.Utime.Nano() + u.Stime.Nano())
 	return Memory{Device: "cpu", Role: role, ProcessPeakBytes: int64(u.Maxrss) << 10}, // Linux counts in KiB
 		Utilization{Device: "cpu", Role: role, Mean: ratio(busy, wall*time.Duration(runtime.NumCPU()))}, nil
+}
+
+// countPlugins adds the CPU time of the plugins' processes to the use of the CPU.
+func (r *Report) countPlugins() {
+	busy := 0.0
+	for i := range r.Plugins {
+		busy += r.Plugins[i].CPUS
+	}
+	for i := range r.Utilization {
+		if u := &r.Utilization[i]; u.Device == "cpu" && r.WallS > 0 {
+			u.Mean = min(1, u.Mean+busy/(r.WallS*float64(runtime.NumCPU())))
+		}
+	}
 }
 
 // cpuTimes are times of cores; 0 if they are not known.

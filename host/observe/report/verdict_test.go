@@ -45,6 +45,19 @@ func TestSpeedOf(t *testing.T) {
 	}
 }
 
+// TestPluginsUseTheCPU: the use of the CPU has the time of the plugins, that of a GPU does not.
+func TestPluginsUseTheCPU(t *testing.T) {
+	cores := float64(runtime.NumCPU())
+	r := Report{
+		Utilization: []Utilization{{Device: "cpu", Role: "data", Mean: 0.25}, {Device: "GPU 0", Mean: 0.5}},
+		Plugins:     []Plugin{{ID: "augment", CPUS: cores}, {ID: "features", CPUS: 2 * cores}},
+	}
+	NewCollector(nil, Before{}).Complete(&r, Measured{Wall: 12 * time.Second})
+	if cpu, gpu := r.Utilization[0].Mean, r.Utilization[1].Mean; math.Abs(cpu-0.5) > 1e-9 || gpu != 0.5 {
+		t.Errorf("CPU %g, GPU %g", cpu, gpu)
+	}
+}
+
 // TestCores: the cores' time is that of this process and its plugins while it trains.
 func TestCores(t *testing.T) {
 	c, r, began := NewCollector(nil, Before{}), &Report{}, time.Now()
