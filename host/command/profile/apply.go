@@ -18,7 +18,7 @@ import (
 )
 
 // trialSeconds is how long a trial measures at least, at the speed of the first run: on a GPU, 100 steps take a second,
-// and a ring that is full at first hides for half of them that the pipeline is too slow.
+// in which the ring, which has a few batches at first, is still filling.
 const trialSeconds = 5
 
 // apply tries changes and writes the settings of the fastest run.
