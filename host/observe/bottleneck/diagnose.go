@@ -162,7 +162,7 @@ func (d *diagnosis) limit() (name string, short bool) {
 	}
 	list := without(without(d.parts(&d.setup), Train), Cores)
 	slow := slowest(list)
-	shallow := d.setup.BufferSize > 0 && d.setup.BufferSize < longRing
+	shallow := d.setup.BufferSize > 0 && d.setup.BufferSize < longRing && !d.serves(slow.name, d.Limit)
 	if slow.ms < nearly*d.Step && (!d.Queued || d.Limit == transfer || shallow) {
 		return slots, short // no part is slow in the mean
 	}

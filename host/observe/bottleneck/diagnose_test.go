@@ -321,7 +321,11 @@ func TestShallowRing(t *testing.T) {
 		math.Abs(*f.Gain-7.4/10.2) > 1e-9 || !f.AtMost {
 		t.Errorf("%+v", f)
 	}
-	m.Setup.BufferSize = 50
+	m.Phases[1].Ms = 14 // it is the slowest part
+	if f := Diagnose(&m)[0]; f.Cause != "waveaug" {
+		t.Errorf("a slow stage: %+v", f)
+	}
+	m.Phases[1].Ms, m.Setup.BufferSize = 3.03, 50
 	if f := Diagnose(&m)[0]; f.Cause != "waveaug" {
 		t.Errorf("with a long ring: %+v", f)
 	}
