@@ -263,7 +263,7 @@ func (s *Server) events(w http.ResponseWriter, q *http.Request, r *run) {
 	next := [2][]byte{first}
 	t := time.NewTicker(silence)
 	defer t.Stop()
-	for {
+	for last := false; ; {
 		var b bytes.Buffer
 		for i, name := range []string{"state", "slots"} {
 			if m := next[i]; m != nil && !bytes.Equal(m, sent[i]) {
@@ -275,7 +275,7 @@ func (s *Server) events(w http.ResponseWriter, q *http.Request, r *run) {
 			b.WriteString("event: here\ndata: 0\n\n") // a page that hears nothing for long says so
 		}
 		out.SetWriteDeadline(time.Now().Add(limit))
-		if _, err := w.Write(b.Bytes()); err != nil || out.Flush() != nil || s.ctx.Err() != nil {
+		if _, err := w.Write(b.Bytes()); err != nil || out.Flush() != nil || last {
 			return
 		}
 		select {
@@ -287,6 +287,7 @@ func (s *Server) events(w http.ResponseWriter, q *http.Request, r *run) {
 				return
 			}
 		}
+		last = s.ctx.Err() != nil // the messages are then the last ones
 		h.mu.Lock()
 		next = [2][]byte{h.state, h.slots}
 		h.mu.Unlock()

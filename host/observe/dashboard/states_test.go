@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http/httptest"
 	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -208,6 +210,27 @@ func TestLastState(t *testing.T) {
 		last = fmt.Sprint(message(t, in, "state")["status"])
 	}
 }
+
+// TestEndWhileTold: who is being told of the run when it ends is told how it has ended, too.
+func TestEndWhileTold(t *testing.T) {
+	s, bus := liveServer(t)
+	bus.Publish(&event.Phase{Phase: event.Training})
+	bus.Flush()
+	write(t, s.all()[0].Folder(), rundir.ReportFile, []byte(`{"outcome":"done","steps":2}`))
+	w := &flushed{ResponseRecorder: httptest.NewRecorder(), then: sync.OnceFunc(func() { bus.Close() })}
+	s.events(w, httptest.NewRequest("GET", "/api/runs/0/events", nil), s.all()[0])
+	if body := w.Body.String(); strings.Count(body, "event: state") != 2 || !strings.Contains(body, `"status":"done"`) {
+		t.Error(body)
+	}
+}
+
+// flushed calls a function each time that something was sent.
+type flushed struct {
+	*httptest.ResponseRecorder
+	then func()
+}
+
+func (f *flushed) Flush() { f.then() }
 
 // TestLongTexts: of a long text, the page shows the beginning and a way to all of it. Shares have their sign.
 func TestLongTexts(t *testing.T) {
