@@ -15,7 +15,7 @@ const half = 16
 // each power of d first, at whole samples, and then a fixed filter for each power is applied once to all of them.
 const (
 	order = 6
-	group = 8 // values for a sample: for each power of 2*d-1, and one that is not used
+	group = 8 // values for a sample: for each power of d, and one that is not used
 )
 
 var blas gonum.Implementation
@@ -24,13 +24,12 @@ var blas gonum.Implementation
 func sumsOf(samples int) int { return (samples + 2*half) * group }
 
 // arrive adds an image with a gain that arrives at a sample and a fraction of one.
-func arrive(sums []float32, at int, fraction, gain float32) {
-	s, u := (*[group]float32)(sums[(at+2*half)*group:]), 2*fraction-1
-	uu, even, odd := u*u, gain, gain*u
+func arrive(sums []float32, at int, d, gain float32) {
+	s, dd, even, odd := (*[group]float32)(sums[(at+2*half)*group:]), d*d, gain, gain*d
 	for i := 0; i < order; i += 2 { // two chains of products, which the processor computes at the same time
 		s[i] += even
 		s[i+1] += odd
-		even, odd = even*uu, odd*uu
+		even, odd = even*dd, odd*dd
 	}
 	s[order] += even
 }
@@ -42,12 +41,12 @@ func delayAll(response, sums []float32) {
 	}
 }
 
-// filters has the polynomials' coefficients, the last sample of the sinc first: those are its values at the 7 points
-// cos(pi*i/6), among them both ends, so a sound that arrives at a sample is exact there.
+// filters has the polynomials' coefficients, the last sample of the sinc first: those are its values where d is
+// (1+cos(pi*i/6))/2, i from 0 to 6. Both ends are among them: an image that arrives at a sample is exact.
 var filters = func() *[2 * half * group]float32 {
 	var points [order + 1]float64
 	for i := range points {
-		points[i] = math.Cos(math.Pi * float64(i) / order)
+		points[i] = (1 + math.Cos(math.Pi*float64(i)/order)) / 2
 	}
 	sums := new([2 * half * group]float64)
 	for i, point := range points {
@@ -66,7 +65,7 @@ var filters = func() *[2 * half * group]float32 {
 			}
 		}
 		for k := range 2 * half {
-			value := windowed(float64(k-half+1) - (point+1)/2)
+			value := windowed(float64(k-half+1) - point)
 			for p, x := range polynomial {
 				sums[(2*half-1-k)*group+p] += value * x
 			}

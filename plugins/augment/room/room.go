@@ -5,7 +5,7 @@
 // A room has a random length, width, height and reverberation time, and random places of the speaker and the
 // microphone, at least 0.5 m from each wall, or a quarter of the way across a small room. All walls reflect the share
 // of the amplitude that gives the reverberation time by Eyring's formula. Each image of the speaker arrives at its
-// time, as a sinc of 32 samples in a Hann window: each sample is within 0.00002 of the peak. The response has all
+// time, as a sinc of 32 samples in a Hann window, with an error of at most 0.00002 of its peak. The response has all
 // images up to the reverberation time, or in a small room with a long one the two million that are nearest. As in the
 // paper, a high pass takes away what adds up at the lowest frequencies: here a Butterworth filter of second order at 50
 // Hz.

@@ -120,7 +120,7 @@ func TestFree(t *testing.T) {
 	b.respond(response, make([]float32, sumsOf(len(response))), 16000)
 	want := 1 / b.distance()
 	for i, x := range response {
-		if i == half && math.Abs(float64(x)-want) > 1e-6 || i != half && math.Abs(float64(x)) > 1e-6*want {
+		if i == half && math.Abs(float64(x)-want) > 1e-6 || i != half && math.Abs(float64(x)) > 1e-12 {
 			t.Errorf("sample %d is %g, the direct sound has %g at sample %d", i, x, want, half)
 		}
 	}
