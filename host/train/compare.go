@@ -2,9 +2,6 @@ package train
 
 import (
 	"math"
-	"runtime"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/xtts-host/xtts-host/ortgraphs"
 	"github.com/xtts-host/xtts-host/ortgraphs/ort"
@@ -136,8 +133,7 @@ func (t *trial) compareGradients(want []byte) ([]difference, error) {
 // comparePieces compares, in parallel, the pieces that are in data, which begins at an offset of the arena, with those
 // of want.
 func comparePieces(found []difference, list []piece, at int, data, want []byte) {
-	var all errgroup.Group
-	all.SetLimit(runtime.GOMAXPROCS(0))
+	all := allCores()
 	for i, p := range list {
 		if p.from >= at && p.to <= at+len(data) {
 			all.Go(func() error {

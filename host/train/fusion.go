@@ -5,11 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"runtime"
 	"slices"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/xtts-host/xtts-host/ortgraphs/fuse/cost"
 	"github.com/xtts-host/xtts-host/ortgraphs/fused"
@@ -198,8 +195,7 @@ func (f *fusedGraphs) makePlans() error {
 	buckets := len(f.model.layouts)
 	f.plans, f.faults = make([]*fused.Plan, buckets), make([]map[int]error, buckets)
 	f.distances, f.roundings = make([]float64, buckets), make([]float64, buckets)
-	var all errgroup.Group
-	all.SetLimit(runtime.GOMAXPROCS(0))
+	all := allCores()
 	for i := range f.plans {
 		all.Go(func() (err error) {
 			if f.plans[i], err = fused.NewPlan(

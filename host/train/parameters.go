@@ -2,9 +2,6 @@ package train
 
 import (
 	"errors"
-	"runtime"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/xtts-host/xtts-host/host/train/checkpoint"
 	"github.com/xtts-host/xtts-host/ortgraphs"
@@ -56,8 +53,7 @@ func (p *parameters) load(m *memory, read func(name string, to []byte) error) er
 	if err := errors.Join(m.mirror(&p.weights.block), p.state.mirror(m)); err != nil {
 		return err
 	}
-	var all errgroup.Group
-	all.SetLimit(runtime.GOMAXPROCS(0))
+	all := allCores()
 	for _, t := range append(p.views("", p.weights), p.state.views()...) {
 		all.Go(func() error { return read(t.Name, t.Data) })
 	}
@@ -84,8 +80,7 @@ func (p *parameters) upload(m *memory) error {
 	if err := m.mirror(&p.copies.block); err != nil {
 		return err
 	}
-	var all errgroup.Group
-	all.SetLimit(runtime.GOMAXPROCS(0))
+	all := allCores()
 	for i := range p.params {
 		if short, ok := p.arena.Parameter(ortgraphs.Copies, i); ok {
 			all.Go(func() error {

@@ -13,6 +13,9 @@ func unplanned(model []byte) (bare []byte, shapes map[string]manifest.Shape, err
 	if err := proto.Unmarshal(model, m); err != nil {
 		return nil, nil, err
 	}
+	if m.Graph == nil { // ONNX Runtime refuses it
+		return model, nil, nil
+	}
 	shapes = map[string]manifest.Shape{}
 	for _, v := range append(m.Graph.Input[:len(m.Graph.Input):len(m.Graph.Input)], m.Graph.Output...) {
 		t := v.GetType().GetTensorType()

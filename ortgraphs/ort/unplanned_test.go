@@ -42,4 +42,11 @@ func TestUnplanned(t *testing.T) {
 		t.Errorf("a vector is transposed: %v", s.Close())
 	}
 	open(t, ort.SessionConfig{Model: turned, Threads: 1, Unplanned: true})
+	empty, err := proto.Marshal(&onnxpb.ModelProto{IrVersion: proto.Int64(10)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err := ort.NewSession(ort.SessionConfig{Model: empty, Threads: 1, Unplanned: true}); err == nil {
+		t.Errorf("a model without a graph is opened: %v", s.Close())
+	}
 }

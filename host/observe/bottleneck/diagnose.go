@@ -162,8 +162,8 @@ func (d *diagnosis) limit() (name string, short bool) {
 	}
 	list := without(without(d.parts(&d.setup), Train), Cores)
 	slow := slowest(list)
-	shallow := d.setup.BufferSize > 0 && d.setup.BufferSize < longRing && !d.serves(slow.name, d.Limit)
-	if slow.ms < nearly*d.Step && (!d.Queued || d.Limit == transfer || shallow) {
+	varies := !d.Queued || d.Limit == transfer || d.setup.shallow() && !d.serves(slow.name, d.Limit)
+	if slow.ms < nearly*d.Step && varies {
 		return slots, short // no part is slow in the mean
 	}
 	for _, p := range list {
@@ -173,6 +173,9 @@ func (d *diagnosis) limit() (name string, short bool) {
 	}
 	return slow.name, short
 }
+
+// shallow reports whether the ring is known to have too few slots to even out times.
+func (s *Setup) shallow() bool { return s.BufferSize > 0 && s.BufferSize < longRing }
 
 // serves reports whether a phase has the workers of a part.
 func (d *diagnosis) serves(part, phase string) bool {
@@ -289,7 +292,7 @@ func (d *diagnosis) vary() {
 	f := Finding{Cause: slots, AtMost: true, Gain: &gain}
 	const why = "Each part is fast enough in the mean, but their times vary"
 	switch to := min(maxSlots, 2*max(2, s.Slots)); {
-	case d.Limit != transfer && s.BufferSize > 0 && s.BufferSize < longRing:
+	case d.Limit != transfer && s.shallow():
 		f.Cause, f.Change = Buffer, &Setting{"buffer-size", fmt.Sprint(longRing)}
 		f.Advice = fmt.Sprintf("%s: raise --buffer-size to %d%s, so that slow batches are ready all the same.", why,
 			longRing, Now(s.BufferSize))

@@ -211,8 +211,8 @@ func TestLastState(t *testing.T) {
 	}
 }
 
-// TestEndWhileTold: who is being told of the run when it ends is told how it has ended, too.
-func TestEndWhileTold(t *testing.T) {
+// TestEndDuringAMessage: a page that is sent a message when the run ends gets the last state, too.
+func TestEndDuringAMessage(t *testing.T) {
 	s, bus := liveServer(t)
 	bus.Publish(&event.Phase{Phase: event.Training})
 	bus.Flush()

@@ -26,15 +26,20 @@ func CPU(role string, wall time.Duration) (Memory, Utilization, error) {
 
 // countPlugins adds the CPU time of the plugins' processes to the use of the CPU.
 func (r *Report) countPlugins() {
-	busy := 0.0
-	for i := range r.Plugins {
-		busy += r.Plugins[i].CPUS
-	}
+	cores := r.WallS * float64(runtime.NumCPU())
 	for i := range r.Utilization {
-		if u := &r.Utilization[i]; u.Device == "cpu" && r.WallS > 0 {
-			u.Mean = min(1, u.Mean+busy/(r.WallS*float64(runtime.NumCPU())))
+		if u := &r.Utilization[i]; u.Device == "cpu" && cores > 0 {
+			u.Mean = min(1, u.Mean+r.ofPlugins().Seconds()/cores)
 		}
 	}
+}
+
+// ofPlugins is the CPU time of the plugins' processes.
+func (r *Report) ofPlugins() (busy time.Duration) {
+	for i := range r.Plugins {
+		busy += time.Duration(r.Plugins[i].CPUS * float64(time.Second))
+	}
+	return busy
 }
 
 // cpuTimes are times of cores; 0 if they are not known.
@@ -94,10 +99,7 @@ func (c *Collector) cores(r *Report) (own, others float64) {
 		ended, now = time.Now(), c.cpu()
 	}
 	wall := ended.Sub(c.walltime.training)
-	busy := now.own - c.trainedCPU.own
-	for i := range r.Plugins {
-		busy += time.Duration(r.Plugins[i].CPUS * float64(time.Second))
-	}
+	busy := now.own - c.trainedCPU.own + r.ofPlugins()
 	own = min(1, ratio(busy, wall*time.Duration(runtime.GOMAXPROCS(0))))
 	if all := now.all - c.trainedCPU.all; all > busy && now.at == c.trainedCPU.at && r.Process == nil {
 		others = min(1, ratio(all-busy, wall*time.Duration(now.at)))
